@@ -1,0 +1,5 @@
+include(GNUInstallDirs)
+install(TARGETS tandem_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tandem/configs)
+install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set_target_properties(tandem_program PROPERTIES INSTALL_RPATH "$ORIGIN/../lib;${TANDEM_TORCH_DIR}/lib")
