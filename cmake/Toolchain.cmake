@@ -11,7 +11,7 @@ endif()
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 
 add_library(tandem_flags INTERFACE)
-target_compile_options(tandem_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor>)
+target_compile_options(tandem_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Wno-missing-field-initializers>)
 if(TANDEM_WERROR)
   target_compile_options(tandem_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()

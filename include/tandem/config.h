@@ -19,20 +19,25 @@
 namespace tandem {
 
 struct ModelConfig {
-  std::string size = "tiny";   // tiny | small | normal | big
+  std::string name = "musicgen-small";  // text to audio: a folder in paths.model_dir
+  std::string size = "tiny";            // tiny | small | normal | big
   std::string dtype = "auto";  // auto | float32 | bfloat16 | float16: weights when generating
 };
 
 struct DataConfig {
-  std::optional<std::string> train_data;
-  std::optional<std::string> val_data;
+  std::optional<std::string> train_data = {};
+  std::optional<std::string> val_data = {};
+  std::optional<std::string> dataset = {};  // public name of the captions, for the records of a run
+  std::optional<std::string> captions_file = {};  // CSV
+  std::string id_column = "id";
+  std::string text_column = "caption";
   int64_t batch_size = 16;  // clips (bytes stage: sequences) a step, over all replicas
   int64_t num_workers = 16;
   int64_t buffer_size = 50;  // batches in the one queue before the model
-  std::optional<std::string>
-      data_gpu;  // text, so that a wrong index is reported in the contract's words
-  std::optional<std::string> model_gpu;  // "1" or "1,2,3"
-  double model_start_delay = 2.0;        // seconds
+  // Text, so that a wrong index is reported in the contract's words.
+  std::optional<std::string> data_gpu = {};
+  std::optional<std::string> model_gpu = {};  // "1" or "1,2,3"
+  double model_start_delay = 2.0;             // seconds
   bool use_native_loading = true;
   bool prefetch_to_gpu = true;
   bool enhanced_gpu_prefetch = true;
@@ -43,10 +48,10 @@ struct DataConfig {
 
 struct TrainingConfig {
   std::string stage = "bytes";
-  bool multi_gpu = false;                   // mirrored replicas when two or more GPUs are visible
-  std::optional<std::string> visible_gpus;  // "0", "0,1", UUIDs; none: all
+  bool multi_gpu = false;  // mirrored replicas when two or more GPUs are visible
+  std::optional<std::string> visible_gpus = {};  // "0", "0,1", UUIDs; none: all
   int64_t epochs = 100;
-  std::optional<int64_t> max_steps;
+  std::optional<int64_t> max_steps = {};
   double learning_rate = 1e-3;
   int64_t gradient_accumulation_steps = 1;
   int64_t seed = 0;
@@ -60,14 +65,15 @@ struct TrainingConfig {
   bool enable_kernel_fusion = true;
   bool enable_eager_debug = false;
   bool enable_memory_isolation = false;
-  std::optional<int64_t> data_gpu_memory;  // MB, hard limits under memory isolation
-  std::optional<int64_t> model_gpu_memory;
+  std::optional<int64_t> data_gpu_memory = {};  // MB, hard limits under memory isolation
+  std::optional<int64_t> model_gpu_memory = {};
   int64_t check_replicas = 100;      // steps between proofs that replicas are identical; 0: never
   double collective_timeout = 60.0;  // seconds until a missing rank stops the run
 };
 
 struct GenerationConfig {
-  std::optional<int64_t> batch_size;  // clips at once over all GPUs; none: chosen from free memory
+  std::optional<int64_t> batch_size =
+      {};  // clips at once over all GPUs; none: chosen from free memory
   double temperature = 1.0;
   int64_t top_k = 50;
   double top_p = 0.95;
@@ -82,7 +88,7 @@ struct PathsConfig {
   std::string checkpoint_dir = "";  // empty: runs/<time>
   std::string data_dir = "data";
   std::string model_dir = "models";
-  std::optional<std::string> run_id;
+  std::optional<std::string> run_id = {};
 };
 
 struct ObserveConfig {
@@ -91,12 +97,12 @@ struct ObserveConfig {
 };
 
 struct Config {
-  ModelConfig model;
-  DataConfig data;
-  TrainingConfig training;
-  GenerationConfig generation;
-  PathsConfig paths;
-  ObserveConfig observe;
+  ModelConfig model = {};
+  DataConfig data = {};
+  TrainingConfig training = {};
+  GenerationConfig generation = {};
+  PathsConfig paths = {};
+  ObserveConfig observe = {};
 
   // Both throw Error(config) with the place (`file:line` or the override itself) and what was
   // expected.

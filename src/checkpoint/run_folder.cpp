@@ -1,0 +1,161 @@
+#include "checkpoint/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "tandem/error.h"
+#include "util/atomic_file.h"
+#include "util/text.h"
+
+namespace tandem {
+namespace fs = std::filesystem;
+namespace {
+
+std::string format_state(const RunState& state) {
+  nlohmann::ordered_json json = {{"format", 1},
+                                 {"step", state.step},
+                                 {"next_batch", state.next_batch},
+                                 {"finished", state.finished},
+                                 {"last_loss", state.last_loss},
+                                 {"best_loss", nullptr}};
+  if (state.best_loss) json["best_loss"] = *state.best_loss;
+  return json.dump(2) + "\n";
+}
+
+RunState parse_state(const fs::path& path) {
+  const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
+  RunState state;
+  try {
+    state.step = json.at("step").get<int64_t>();
+    state.next_batch = json.at("next_batch").get<int64_t>();
+    state.finished = json.at("finished").get<bool>();
+    state.last_loss = json.at("last_loss").get<double>();
+    if (!json.at("best_loss").is_null()) state.best_loss = json.at("best_loss").get<double>();
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("`{}` is not a run's state: {}", path.string(), error.what()));
+  }
+  return state;
+}
+
+NamedTensors to_list(SafetensorsFile file) {
+  NamedTensors list;
+  for (auto& [name, tensor] : file.tensors) list.emplace_back(name, tensor);
+  return list;
+}
+
+}  // namespace
+
+fs::path RunFolder::checkpoint_path(int64_t step) const {
+  return path_ / fmt::format("step-{}", step);
+}
+
+std::vector<int64_t> RunFolder::saved_steps() const {
+  std::vector<int64_t> steps;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("step-")) continue;
+    if (const auto step = parse_int(name.substr(5))) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void RunFolder::save(const Checkpoint& checkpoint, bool is_best, int64_t keep) const {
+  make_folder(path_);
+  const std::string name = checkpoint_path(checkpoint.state.step).filename().string();
+  FolderDraft draft(path_ / name);
+  write_file_atomically(draft.path() / "model.safetensors",
+                        format_safetensors(checkpoint.weights, {}));
+  write_file_atomically(draft.path() / "optimizer.safetensors",
+                        format_safetensors(checkpoint.optimizer, {}));
+  write_file_atomically(draft.path() / "state.json", format_state(checkpoint.state));
+  draft.commit();
+  point_link(path_ / "latest", name);
+  if (is_best) point_link(path_ / "best", name);
+  remove_old(keep);
+}
+
+void RunFolder::remove_old(int64_t keep) const {
+  std::error_code ignored;
+  const std::string best = fs::read_symlink(path_ / "best", ignored).string();
+  const std::vector<int64_t> steps = saved_steps();
+  for (size_t i = 0; i + static_cast<size_t>(std::max<int64_t>(keep, 1)) < steps.size(); ++i) {
+    const fs::path old = checkpoint_path(steps[i]);
+    if (old.filename() != best) fs::remove_all(old, ignored);
+  }
+}
+
+std::optional<RunState> RunFolder::latest_state() const {
+  if (!fs::exists(path_ / "latest")) return std::nullopt;
+  return parse_state(path_ / "latest" / "state.json");
+}
+
+std::optional<Checkpoint> RunFolder::load_latest() const {
+  if (!fs::exists(path_ / "latest")) return std::nullopt;
+  try {
+    Checkpoint checkpoint;
+    checkpoint.state = parse_state(path_ / "latest" / "state.json");
+    checkpoint.weights = to_list(read_safetensors(path_ / "latest" / "model.safetensors"));
+    checkpoint.optimizer = to_list(read_safetensors(path_ / "latest" / "optimizer.safetensors"));
+    return checkpoint;
+  } catch (const Error& error) {
+    const auto steps = saved_steps();
+    const std::string advice =
+        steps.size() > 1 ? fmt::format("point `{}` at `step-{}`, the one before it",
+                                       (path_ / "latest").string(), steps[steps.size() - 2])
+                         : "start again with --fresh";
+    std::throw_with_nested(
+        Error(error.kind(),
+              fmt::format("the latest checkpoint of `{}` cannot be used", path_.string()))
+            .hint(advice));
+  }
+}
+
+namespace {
+
+fs::path unused(const fs::path& wanted) {
+  if (!fs::exists(wanted)) return wanted;
+  for (int i = 2;; ++i) {
+    const fs::path next = wanted.string() + "-" + std::to_string(i);
+    if (!fs::exists(next)) return next;
+  }
+}
+
+std::optional<fs::path> newest_unfinished(const fs::path& runs, const std::string& fingerprint) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(runs, ignored)) {
+    const fs::path mark = entry.path() / "fingerprint";
+    if (!fs::exists(mark) || trim(read_file(mark)) != fingerprint) continue;
+    const auto state = RunFolder(entry.path()).latest_state();
+    if (state && !state->finished) found.push_back(entry.path());
+  }
+  if (found.empty()) return std::nullopt;
+  return *std::max_element(found.begin(), found.end());
+}
+
+}  // namespace
+
+RunChoice choose_run_folder(const std::string& wanted, bool fresh, const std::string& fingerprint,
+                            const fs::path& runs) {
+  if (!wanted.empty()) {
+    const bool used = fs::exists(fs::path(wanted) / "latest");
+    if (fresh && used) return {unused(wanted), false};
+    return {wanted, used};
+  }
+  if (!fresh) {
+    if (const auto unfinished = newest_unfinished(runs, fingerprint)) return {*unfinished, true};
+  }
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  char name[32];
+  std::strftime(name, sizeof name, "%Y-%m-%d_%H-%M-%S", localtime_r(&now, &local));
+  return {unused(runs / name), false};
+}
+
+}  // namespace tandem

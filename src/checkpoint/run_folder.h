@@ -1,0 +1,58 @@
+// A run's folder: config.yaml, metrics.jsonl, step-<n>/ with weights, optimizer and state, and
+// `latest` and `best` pointing at two of them. A checkpoint appears whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "checkpoint/safetensors.h"
+
+namespace tandem {
+
+struct RunState {
+  int64_t step = 0;        // optimizer steps done
+  int64_t next_batch = 0;  // position in the order of batches
+  bool finished = false;   // the run reached what was asked for
+  std::optional<double> best_loss;
+  double last_loss = 0;
+};
+
+struct Checkpoint {
+  NamedTensors weights, optimizer;
+  RunState state;
+};
+
+class RunFolder {
+ public:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  const std::filesystem::path& path() const { return path_; }
+
+  // Saves step-<n>/, moves `latest` (and `best` when told) onto it, and removes all but the newest
+  // `keep` and the best.
+  void save(const Checkpoint& checkpoint, bool is_best, int64_t keep) const;
+
+  // What `latest` names; nothing when the folder has no checkpoint. A latest that cannot be read is
+  // an Error(corrupt) that names it and the one before it.
+  std::optional<Checkpoint> load_latest() const;
+  std::optional<RunState> latest_state() const;
+
+ private:
+  std::filesystem::path checkpoint_path(int64_t step) const;
+  std::vector<int64_t> saved_steps() const;  // ascending
+  void remove_old(int64_t keep) const;
+  std::filesystem::path path_;
+};
+
+// The folder a command works in: `wanted`, or, when it is empty, the newest unfinished run under
+// `runs` with the same `fingerprint`, or a new one named by the time. With `fresh` always a new
+// one, never over another.
+struct RunChoice {
+  std::filesystem::path path;
+  bool resumes = false;
+};
+RunChoice choose_run_folder(const std::string& wanted, bool fresh, const std::string& fingerprint,
+                            const std::filesystem::path& runs = "runs");
+
+}  // namespace tandem

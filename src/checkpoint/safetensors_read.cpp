@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors_types.h"
+#include "tandem/error.h"
+#include "util/atomic_file.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr uint64_t largest_header = 100'000'000;
+
+struct Entry {
+  std::string name;
+  at::ScalarType type;
+  std::vector<int64_t> shape;
+  uint64_t begin, end;
+};
+
+class Reader {
+ public:
+  Reader(std::string_view bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
+
+  SafetensorsFile read() {
+    const Json header = read_header();
+    SafetensorsFile out;
+    std::vector<Entry> entries;
+    for (const auto& [name, value] : header.items()) {
+      if (name == "__metadata__") {
+        out.metadata = read_metadata(value);
+      } else {
+        entries.push_back(read_entry(name, value));
+      }
+    }
+    check_tiling(entries);
+    for (const Entry& entry : entries) {
+      at::Tensor tensor = at::empty(entry.shape, entry.type);
+      if (entry.end > entry.begin) {
+        std::memcpy(tensor.data_ptr(), data_.data() + entry.begin, entry.end - entry.begin);
+      }
+      out.tensors.emplace(entry.name, tensor);
+    }
+    return out;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("`{}` is not a valid safetensors file: {}", name_, why))
+        .hint("the file is damaged or incomplete; use another checkpoint or copy it again");
+  }
+
+  Json read_header() {
+    if (bytes_.size() < 8)
+      refuse(fmt::format("it has {} bytes, less than the 8 of its length field", bytes_.size()));
+    uint64_t length = 0;
+    std::memcpy(&length, bytes_.data(), 8);
+    if (length > largest_header)
+      refuse(fmt::format("its header claims {} bytes, more than {}", length, largest_header));
+    if (length > bytes_.size() - 8) {
+      refuse(
+          fmt::format("its header claims {} bytes, but only {} follow", length, bytes_.size() - 8));
+    }
+    const std::string_view text = bytes_.substr(8, length);
+    data_ = bytes_.substr(8 + length);
+    if (text.empty() || text[0] != '{') refuse("its header does not begin with `{`");
+    std::set<std::string> seen;
+    std::string twice;
+    const auto watch_keys = [&](int depth, Json::parse_event_t event, Json& parsed) {
+      const bool key_of_header = event == Json::parse_event_t::key && depth == 1;
+      if (key_of_header && !seen.insert(parsed.get<std::string>()).second)
+        twice = parsed.get<std::string>();
+      return true;
+    };
+    Json header;
+    try {
+      header = Json::parse(text, watch_keys);
+    } catch (const nlohmann::json::exception& error) {
+      refuse(fmt::format("its header is not JSON ({})", error.what()));
+    }
+    if (!twice.empty()) refuse(fmt::format("its header names `{}` twice", twice));
+    if (!header.is_object()) refuse("its header is not a JSON object");
+    return header;
+  }
+
+  Metadata read_metadata(const Json& value) const {
+    Metadata metadata;
+    if (!value.is_object()) refuse("`__metadata__` is not an object");
+    for (const auto& [key, text] : value.items()) {
+      if (!text.is_string()) refuse(fmt::format("`__metadata__.{}` is not a string", key));
+      metadata[key] = text.get<std::string>();
+    }
+    return metadata;
+  }
+
+  Entry read_entry(const std::string& name, const Json& value) const {
+    const auto need = [&](bool ok, const char* what) {
+      if (!ok) refuse(fmt::format("the entry of tensor `{}` {}", name, what));
+    };
+    need(value.is_object() && value.size() == 3 && value.contains("dtype") &&
+             value.contains("shape") && value.contains("data_offsets"),
+         "must have exactly dtype, shape and data_offsets");
+    need(value["dtype"].is_string(), "has a dtype that is not a string");
+    Entry entry;
+    entry.name = name;
+    const auto type = safetensors_type(value["dtype"].get<std::string>());
+    need(type.has_value(), "has an unknown dtype");
+    entry.type = *type;
+    need(value["shape"].is_array() && value["shape"].size() <= 64, "has no proper shape");
+    uint64_t size = at::elementSize(entry.type);
+    for (const Json& extent : value["shape"]) {
+      need(extent.is_number_unsigned() && extent.get<uint64_t>() <= INT64_MAX,
+           "has an extent that is no size");
+      need(!__builtin_mul_overflow(size, extent.get<uint64_t>(), &size),
+           "has a shape too large to exist");
+      entry.shape.push_back(extent.get<int64_t>());
+    }
+    const Json& offsets = value["data_offsets"];
+    need(offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() &&
+             offsets[1].is_number_unsigned(),
+         "has no proper data_offsets");
+    entry.begin = offsets[0].get<uint64_t>();
+    entry.end = offsets[1].get<uint64_t>();
+    need(entry.begin <= entry.end && entry.end <= data_.size(), "lies outside the file");
+    need(entry.end - entry.begin == size, "has a size that does not fit its shape and dtype");
+    return entry;
+  }
+
+  void check_tiling(std::vector<Entry>& entries) const {
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return std::make_pair(a.begin, a.end) < std::make_pair(b.begin, b.end);
+    });
+    uint64_t expected = 0;
+    for (const Entry& entry : entries) {
+      if (entry.begin != expected) {
+        refuse(fmt::format("tensor `{}` begins at {} where {} was expected (a hole or an overlap)",
+                           entry.name, entry.begin, expected));
+      }
+      expected = entry.end;
+    }
+    if (expected != data_.size()) {
+      refuse(
+          fmt::format("its tensors end at {}, but the data has {} bytes", expected, data_.size()));
+    }
+  }
+
+  std::string_view bytes_, data_;
+  std::string name_;
+};
+
+}  // namespace
+
+SafetensorsFile parse_safetensors(std::string_view bytes, const std::string& name_for_errors) {
+  return Reader(bytes, name_for_errors).read();
+}
+
+SafetensorsFile read_safetensors(const std::filesystem::path& path) {
+  return parse_safetensors(read_file(path), path.string());
+}
+
+}  // namespace tandem

@@ -1,0 +1,63 @@
+#include <cstdio>
+#include <exception>
+
+#include "cli/command.h"
+#include "device/torch_errors.h"
+#include "tandem/error.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace tandem {
+namespace {
+
+LogOptions log_options(const Arguments& arguments) {
+  return {.verbosity = arguments.has("--quiet")     ? -1
+                       : arguments.has("--verbose") ? 1
+                                                    : 0,
+          .json = arguments.has("--json-log"),
+          .file = arguments.value("--log-file"),
+          .reserve_stdout = arguments.has("--json") || arguments.has("--print-config")};
+}
+
+int run_program(std::vector<std::string> words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    print(program_help());
+    return words.empty() ? 2 : 0;
+  }
+  if (words[0] == "--version") words[0] = "version";
+  const Command* command = find_command(words[0]);
+  if (!command) {
+    std::vector<std::string> names;
+    for (const Command& known : commands()) names.push_back(known.name);
+    throw Error(ErrorKind::usage,
+                "there is no command `" + words[0] + "`." + did_you_mean(words[0], names))
+        .hint("tandem help");
+  }
+  words.erase(words.begin());
+  const Arguments arguments = parse_arguments(*command, words);
+  if (arguments.has("--help")) {
+    print(command_help(*command));
+    return 0;
+  }
+  set_up_log(log_options(arguments));
+  return command->run(arguments);
+}
+
+int report(const Explanation& explanation) {
+  if (!explanation.reported) {
+    const std::string hint = explanation.hint.empty() ? "" : " (hint: " + explanation.hint + ")";
+    log_error("{}{}", explanation.sentence, hint);
+  }
+  return exit_code(explanation.kind);
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main(int argc, char** argv) {
+  try {
+    return tandem::run_program({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    return tandem::report(tandem::explain_with_torch(error));
+  }
+}

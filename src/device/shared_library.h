@@ -1,0 +1,41 @@
+// A shared library opened at run time, with typed look-up of its functions.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <string>
+#include <utility>
+
+namespace tandem {
+
+class SharedLibrary {
+ public:
+  explicit SharedLibrary(const std::string& name, int flags = RTLD_NOW | RTLD_LOCAL)
+      : handle_(dlopen(name.c_str(), flags)) {}
+  ~SharedLibrary() {
+    if (handle_) dlclose(handle_);
+  }
+  SharedLibrary(const SharedLibrary&) = delete;
+  SharedLibrary& operator=(const SharedLibrary&) = delete;
+
+  explicit operator bool() const { return handle_ != nullptr; }
+
+  // nullptr when the library has no such function.
+  template <class Function>
+  Function* find(const char* name) const {
+    return handle_ ? reinterpret_cast<Function*>(dlsym(handle_, name)) : nullptr;
+  }
+
+  // Calls `name` if it exists; `missing` otherwise.
+  template <class... Args>
+  int call(const char* name, Args... args) const {
+    auto* function = find<int(Args...)>(name);
+    return function ? function(args...) : missing;
+  }
+  static constexpr int missing = -1;
+
+ private:
+  void* handle_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,33 @@
+#include "util/signals.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+namespace tandem {
+namespace {
+
+std::atomic<StopRequest> g_request{StopRequest::none};
+static_assert(std::atomic<StopRequest>::is_always_lock_free, "used in a signal handler");
+
+void on_signal(int signal) {
+  if (signal != SIGINT) {
+    g_request = StopRequest::terminated;
+    return;
+  }
+  if (g_request.exchange(StopRequest::interrupted) == StopRequest::interrupted) _exit(130);
+}
+
+}  // namespace
+
+void catch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+}
+
+StopRequest stop_requested() { return g_request; }
+void request_stop(StopRequest request) { g_request = request; }
+
+}  // namespace tandem
