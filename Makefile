@@ -2,9 +2,12 @@
 BUILD   ?= build
 PRESET  ?= dev
 JOBS    ?= $(shell nproc)
-VENV     = $(shell scripts/setup.sh --prefix)
+# More for the first configure, for example CMAKE_ARGS=-DTANDEM_CUDA=OFF; a change of these configures anew.
+CMAKE_ARGS ?=
+VENV     = $(eval VENV := $(shell scripts/setup.sh --prefix))$(VENV)
 CMAKE    = $(VENV)/bin/cmake
 WITH_VENV = PATH="$(VENV)/bin:$$PATH" TANDEM_VENV="$(VENV)"
+CONFIGURE = --preset $(PRESET) -B $(BUILD) $(if $(CI),-DTANDEM_WERROR=ON) $(CMAKE_ARGS)
 
 .PHONY: help setup configure build test demo bench parity sanitize dist install format lint clean check-fresh
 help:
@@ -14,16 +17,19 @@ help:
 	@echo "make parity    live comparison with references  make bench    figures, side by side with peers"
 	@echo "make dist      relocatable tree in dist/        make install  PREFIX=/usr/local"
 	@echo "make setup     dependencies only                make clean    remove build folders"
+	@echo "make format    clang-format in place            make check-fresh  all of it on a bare Debian (root)"
 
 setup:
 	@scripts/setup.sh
 
-# CMake re-runs itself when its files change; only the first configure is ours.
-$(BUILD)/build.ninja: | setup
-	@$(WITH_VENV) $(CMAKE) --preset $(PRESET) -B $(BUILD) $(if $(CI),-DTANDEM_WERROR=ON)
-configure: $(BUILD)/build.ninja
+# CMake re-runs itself when its files change. We configure the first time, and again from nothing when the
+# arguments or the environment are others than then; a folder configured by hand is left as it is.
+configure: setup
+	@asked='$(strip $(VENV) $(CONFIGURE))'; stamp=$(BUILD)/.configured; \
+	if [ ! -e $(BUILD)/build.ninja ] || { [ -e $$stamp ] && [ "$$(cat $$stamp)" != "$$asked" ]; }; then \
+	  rm -f $$stamp && $(WITH_VENV) $(CMAKE) --fresh $(CONFIGURE) && echo "$$asked" >$$stamp; fi
 
-build: setup configure
+build: configure
 	@$(WITH_VENV) $(CMAKE) --build $(BUILD) -j $(JOBS)
 
 test: build
@@ -53,8 +59,9 @@ check-fresh:
 format:
 	@git ls-files -z '*.h' '*.cpp' '*.cu' | xargs -0 clang-format -i
 
-lint: build
-	@scripts/lint.sh $(BUILD)
+# `make lint LINT=all`: clang-tidy over everything, which takes long.
+lint: configure
+	@scripts/lint.sh $(BUILD) $(LINT)
 
 clean:
 	rm -rf build build-* dist

@@ -26,6 +26,10 @@ if(TANDEM_WITH_CUDA)
   target_compile_definitions(tandem_torch INTERFACE TANDEM_WITH_CUDA=1)
   target_link_libraries(tandem_torch INTERFACE CUDA::cudart)
 endif()
+# libtorch.so exports its own copies of parts of an older C++ library (std::filesystem among them), which
+# break when ours are called with objects of the newer one. The real library must come first in the order
+# in which symbols are looked up.
+target_link_libraries(tandem_torch INTERFACE -Wl,--no-as-needed stdc++)
 foreach(_lib IN LISTS _libs)
   # --no-as-needed: the CUDA backend registers itself when its library is loaded; nothing names it.
   target_link_libraries(tandem_torch INTERFACE -Wl,--no-as-needed ${TANDEM_TORCH_DIR}/lib/lib${_lib}.so)

@@ -17,7 +17,7 @@ PACKAGES=(g++ make git ccache mold python3-venv pkg-config
           libgtest-dev)
 
 PYTHON=${PYTHON:-python3}
-CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/tandem
+CACHE=${XDG_CACHE_HOME:-${HOME:-}/.cache}/tandem
 
 say()  { printf 'setup: %s\n' "$*" >&2; }
 fail() { printf 'setup: error: %s\n' "$1" >&2; [ -z "${2:-}" ] || printf 'setup: %s\n' "$2" >&2; exit 1; }
@@ -35,10 +35,11 @@ python_tag() {
   esac
 }
 
-missing_packages() {
-  local name
+missing_packages() {   # one query for all: it runs at every `make`
+  local name installed
+  installed=" $(dpkg-query -W -f='${Package}:${db:Status-Status} ' "${PACKAGES[@]}" 2>/dev/null || true)"
   for name in "${PACKAGES[@]}"; do
-    dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || printf '%s ' "$name"
+    case "$installed" in *" $name:installed "*) ;; *) printf '%s ' "$name" ;; esac
   done
 }
 
@@ -72,26 +73,37 @@ install_environment() {
   local venv=$1 stamp="$1/.tandem-complete" wanted
   wanted="${REQUIREMENTS[*]}"
   [ "$(cat "$stamp" 2>/dev/null || true)" != "$wanted" ] || return 0
-  mkdir -p "$CACHE"
+  [ -n "${XDG_CACHE_HOME:-}${HOME:-}" ] || fail "neither HOME nor XDG_CACHE_HOME is set." "One of them says where LibTorch goes."
+  mkdir -p "$CACHE" 2>/dev/null && [ -w "$CACHE" ] ||
+    fail "cannot write to $CACHE, where LibTorch goes." "Set XDG_CACHE_HOME to a folder of yours."
   exec 9>"$CACHE/lock"
-  flock 9   # two checkouts setting up at once: the second waits and finds the work done
+  # Two checkouts setting up at once: the second waits and finds the work done.
+  flock -n 9 || { say "another set-up is at work; waiting for it"; flock 9; }
   [ "$(cat "$stamp" 2>/dev/null || true)" != "$wanted" ] || return 0
   if [ -e "$venv" ]; then say "found an unfinished or outdated environment; making it again"; rm -rf "$venv"; fi
+  rm -rf "$CACHE/tmp"   # gigabytes, where pip was killed
   local free; free=$(free_mb "$CACHE")
   [ "$free" -ge "$NEEDED_MB" ] ||
     fail "LibTorch needs about $NEEDED_MB MB under $CACHE, but only $free MB are free." \
          "Free some space, or set XDG_CACHE_HOME to a larger disk."
   say "installing LibTorch $TORCH_VERSION, CMake and Ninja into $venv (about 4.7 GB, a few minutes)"
   "$PYTHON" -m venv "$venv" || fail "\`$PYTHON -m venv\` failed." "On Debian it is in the package python3-venv."
+  mkdir -p "$CACHE/tmp"
   local log; log=$(mktemp)
-  if ! TMPDIR=$CACHE "$venv/bin/pip" install --no-cache-dir --disable-pip-version-check "${REQUIREMENTS[@]}" \
+  if ! TMPDIR=$CACHE/tmp "$venv/bin/pip" install --no-cache-dir --disable-pip-version-check "${REQUIREMENTS[@]}" \
        >"$log" 2>&1; then
     tail -n 15 "$log" >&2; rm -f "$log"
     fail "pip could not install ${REQUIREMENTS[*]}." \
          "Its last lines are above. Is the network reachable (proxy, PIP_CERT), and the disk not full? Run this again to retry."
   fi
-  rm -f "$log"
+  rm -rf "$log" "$CACHE/tmp"
   printf '%s' "$wanted" >"$stamp.new" && mv "$stamp.new" "$stamp"
+}
+
+check_given_environment() {
+  compgen -G "$1/lib/python3*/site-packages/torch/lib/libtorch_cpu.so" >/dev/null && [ -x "$1/bin/cmake" ] ||
+    fail "TANDEM_VENV is \`$1\`, which does not hold torch and cmake." \
+         "Unset it to let this script make an environment, or install them there: ${REQUIREMENTS[*]}"
 }
 
 main() {
@@ -101,6 +113,6 @@ main() {
   if [ "${1:-}" = --prefix ]; then printf '%s\n' "$venv"; return; fi
   [ $# -eq 0 ] || fail "unknown argument \`$1\`." "Use: scripts/setup.sh [--prefix]"
   install_packages
-  [ -n "${TANDEM_VENV:-}" ] || install_environment "$venv"
+  if [ -n "${TANDEM_VENV:-}" ]; then check_given_environment "$venv"; else install_environment "$venv"; fi
 }
 main "$@"

@@ -72,8 +72,8 @@ struct TrainingConfig {
 };
 
 struct GenerationConfig {
-  std::optional<int64_t> batch_size =
-      {};  // clips at once over all GPUs; none: chosen from free memory
+  // Clips at once over all GPUs; none: chosen from free memory.
+  std::optional<int64_t> batch_size = {};
   double temperature = 1.0;
   int64_t top_k = 50;
   double top_p = 0.95;

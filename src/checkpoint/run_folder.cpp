@@ -41,6 +41,12 @@ RunState parse_state(const fs::path& path) {
   return state;
 }
 
+// A `latest` that leads nowhere counts: the run it belonged to is damaged, not new.
+bool has_latest(const fs::path& run) {
+  std::error_code ignored;
+  return fs::symlink_status(run / "latest", ignored).type() != fs::file_type::not_found;
+}
+
 NamedTensors to_list(SafetensorsFile file) {
   NamedTensors list;
   for (auto& [name, tensor] : file.tensors) list.emplace_back(name, tensor);
@@ -82,21 +88,23 @@ void RunFolder::save(const Checkpoint& checkpoint, bool is_best, int64_t keep) c
 
 void RunFolder::remove_old(int64_t keep) const {
   std::error_code ignored;
-  const std::string best = fs::read_symlink(path_ / "best", ignored).string();
+  const fs::path best = fs::read_symlink(path_ / "best", ignored);
+  // Not always the newest by number: one a killed process saved but did not name may be ahead.
+  const fs::path latest = fs::read_symlink(path_ / "latest", ignored);
   const std::vector<int64_t> steps = saved_steps();
   for (size_t i = 0; i + static_cast<size_t>(std::max<int64_t>(keep, 1)) < steps.size(); ++i) {
     const fs::path old = checkpoint_path(steps[i]);
-    if (old.filename() != best) fs::remove_all(old, ignored);
+    if (old.filename() != best && old.filename() != latest) remove_tree(old);
   }
 }
 
 std::optional<RunState> RunFolder::latest_state() const {
-  if (!fs::exists(path_ / "latest")) return std::nullopt;
+  if (!has_latest(path_)) return std::nullopt;
   return parse_state(path_ / "latest" / "state.json");
 }
 
 std::optional<Checkpoint> RunFolder::load_latest() const {
-  if (!fs::exists(path_ / "latest")) return std::nullopt;
+  if (!has_latest(path_)) return std::nullopt;
   try {
     Checkpoint checkpoint;
     checkpoint.state = parse_state(path_ / "latest" / "state.json");
@@ -104,11 +112,14 @@ std::optional<Checkpoint> RunFolder::load_latest() const {
     checkpoint.optimizer = to_list(read_safetensors(path_ / "latest" / "optimizer.safetensors"));
     return checkpoint;
   } catch (const Error& error) {
-    const auto steps = saved_steps();
-    const std::string advice =
-        steps.size() > 1 ? fmt::format("point `{}` at `step-{}`, the one before it",
-                                       (path_ / "latest").string(), steps[steps.size() - 2])
-                         : "start again with --fresh";
+    std::error_code ignored;
+    const fs::path latest = fs::read_symlink(path_ / "latest", ignored);
+    std::string advice = "start again with --fresh";
+    for (const int64_t step : saved_steps()) {
+      if (checkpoint_path(step).filename() == latest) break;
+      advice = fmt::format("point `{}` at `step-{}`, the one before it",
+                           (path_ / "latest").string(), step);
+    }
     std::throw_with_nested(
         Error(error.kind(),
               fmt::format("the latest checkpoint of `{}` cannot be used", path_.string()))
@@ -144,7 +155,7 @@ std::optional<fs::path> newest_unfinished(const fs::path& runs, const std::strin
 RunChoice choose_run_folder(const std::string& wanted, bool fresh, const std::string& fingerprint,
                             const fs::path& runs) {
   if (!wanted.empty()) {
-    const bool used = fs::exists(fs::path(wanted) / "latest");
+    const bool used = has_latest(wanted);
     if (fresh && used) return {unused(wanted), false};
     return {wanted, used};
   }

@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 constexpr uint64_t largest_header = 100'000'000;
 
 struct Entry {
@@ -21,6 +21,47 @@ struct Entry {
   at::ScalarType type;
   std::vector<int64_t> shape;
   uint64_t begin, end;
+};
+
+// Looks through a header before its tree is built, for what the tree would not show or could not
+// hold: names given twice, deep nesting. In linear time, which parsing with a callback is not.
+class HeaderWatch final : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& complaint() const { return complaint_; }
+
+  bool start_object(size_t) override { return open(); }
+  bool start_array(size_t) override { return open(); }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(std::string& name) override {
+    if (depth_ == 1) {
+      tensor_ = name;
+      fields_.clear();
+      return tensors_.insert(name).second || stop(fmt::format("its header names `{}` twice", name));
+    }
+    return fields_.insert(name).second ||
+           stop(fmt::format("its header names `{}` of `{}` twice", name, tensor_));
+  }
+  bool parse_error(size_t, const std::string&, const Json::exception& error) override {
+    return stop(fmt::format("its header is not JSON ({})", error.what()));
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+
+ private:
+  bool open() { return ++depth_ <= 3 || stop("its header is nested deeper than the format is"); }
+  bool stop(std::string why) {
+    complaint_ = std::move(why);
+    return false;
+  }
+  int depth_ = 0;
+  std::string complaint_, tensor_;
+  std::set<std::string> tensors_, fields_;
 };
 
 class Reader {
@@ -70,23 +111,11 @@ class Reader {
     const std::string_view text = bytes_.substr(8, length);
     data_ = bytes_.substr(8 + length);
     if (text.empty() || text[0] != '{') refuse("its header does not begin with `{`");
-    std::set<std::string> seen;
-    std::string twice;
-    const auto watch_keys = [&](int depth, Json::parse_event_t event, Json& parsed) {
-      const bool key_of_header = event == Json::parse_event_t::key && depth == 1;
-      if (key_of_header && !seen.insert(parsed.get<std::string>()).second)
-        twice = parsed.get<std::string>();
-      return true;
-    };
-    Json header;
-    try {
-      header = Json::parse(text, watch_keys);
-    } catch (const nlohmann::json::exception& error) {
-      refuse(fmt::format("its header is not JSON ({})", error.what()));
-    }
-    if (!twice.empty()) refuse(fmt::format("its header names `{}` twice", twice));
-    if (!header.is_object()) refuse("its header is not a JSON object");
-    return header;
+    // The parser takes a zero byte for the end of its input and would not see what follows.
+    if (text.find('\0') != text.npos) refuse("its header is not JSON (it holds a zero byte)");
+    HeaderWatch watch;
+    if (!Json::sax_parse(text, &watch)) refuse(watch.complaint());
+    return Json::parse(text);
   }
 
   Metadata read_metadata(const Json& value) const {
@@ -117,9 +146,14 @@ class Reader {
     for (const Json& extent : value["shape"]) {
       need(extent.is_number_unsigned() && extent.get<uint64_t>() <= INT64_MAX,
            "has an extent that is no size");
-      need(!__builtin_mul_overflow(size, extent.get<uint64_t>(), &size),
-           "has a shape too large to exist");
       entry.shape.push_back(extent.get<int64_t>());
+    }
+    // Counted without the zeros too: LibTorch's strides overflow even where there are no elements.
+    int64_t span = static_cast<int64_t>(size);
+    for (const int64_t extent : entry.shape) {
+      need(!__builtin_mul_overflow(span, std::max<int64_t>(extent, 1), &span),
+           "has a shape too large to exist");
+      size *= static_cast<uint64_t>(extent);
     }
     const Json& offsets = value["data_offsets"];
     need(offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() &&

@@ -55,6 +55,7 @@ std::string bash_completion() {
         words.push_back(setting.flag);
     }
     names += std::string(names.empty() ? "" : " ") + command.name;
+    if (std::string(command.name) == "help") continue;  // completes the names of commands
     cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, join(words, " "));
   }
   return "# bash completion for tandem:  source <(tandem completion bash)\n"

@@ -87,4 +87,11 @@ LogicalDevice* DeviceScope::current() {
 #endif
 }
 
+void hold_for_current_stream([[maybe_unused]] const at::Tensor& tensor) {
+#ifdef TANDEM_WITH_CUDA
+  if (tensor.is_cuda())
+    tensor.record_stream(c10::cuda::getCurrentCUDAStream(tensor.device().index()).unwrap());
+#endif
+}
+
 }  // namespace tandem

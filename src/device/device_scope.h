@@ -36,4 +36,8 @@ class DeviceScope {
   std::unique_ptr<CudaGuards> cuda_;
 };
 
+// Call it on a tensor that was made on another device's stream and is read by what this thread has
+// just queued: its memory is then not given away before that has run. Does nothing off CUDA.
+void hold_for_current_stream(const at::Tensor& tensor);
+
 }  // namespace tandem

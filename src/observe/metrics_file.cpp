@@ -15,7 +15,8 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t first_step) 
     std::string kept;
     for (const std::string& line : split(read_file(path), '\n')) {
       const auto json = nlohmann::json::parse(line, nullptr, false);
-      if (json.is_object() && json.value("step", int64_t{0}) <= first_step) kept += line + "\n";
+      const bool whole = json.is_object() && json.contains("step") && json["step"].is_number();
+      if (whole && json["step"].get<int64_t>() <= first_step) kept += line + "\n";
     }
     write_file_atomically(path, kept);
   }

@@ -30,7 +30,8 @@ std::string format_plan(const TrainPlan& plan, const Config& config);
 // The contract's start-up lines about the pipeline and the model's place (001-9, 001-11).
 void announce_pipeline(const TrainPlan& plan);
 void announce_model_place(const TrainPlan& plan);
-// 001-5, before the replica on `device` is created; said where there is more than one device to choose.
+// 001-5, before the replica on `device` is created; said where there is more than one device to
+// choose.
 void announce_creation(const TrainPlan& plan, const std::string& device);
 
 }  // namespace tandem

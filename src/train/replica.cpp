@@ -29,8 +29,10 @@ NamedTensors Replica::weights() {
 // A copy even where source and target share an address space: the batch then belongs to this
 // device.
 at::Tensor Replica::to_device(const at::Tensor& tensor) const {
-  return tensor.to(device_.torch_device(), tensor.scalar_type(), /*non_blocking=*/true,
-                   /*copy=*/true);
+  const at::Tensor copy =
+      tensor.to(device_.torch_device(), tensor.scalar_type(), /*non_blocking=*/true, /*copy=*/true);
+  hold_for_current_stream(tensor);
+  return copy;
 }
 
 at::Tensor Replica::add_gradients(const Batch& batch) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <ftw.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,9 +52,13 @@ fs::path draft_of(const fs::path& place) {
          (draft_mark + std::to_string(::getpid()) + "-" + place.filename().string());
 }
 
+fs::path parent_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 void rename_into_place(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail("put in place", to, errno);
-  sync_to_disk(to.has_parent_path() ? to.parent_path() : fs::path("."));
+  sync_to_disk(parent_of(to));
 }
 
 }  // namespace
@@ -95,36 +100,47 @@ void sync_to_disk(const fs::path& path) {
   if (opened.number < 0 || ::fsync(opened.number) != 0) fail("force to disk", path, errno);
 }
 
+void remove_tree(const fs::path& path) {
+  const auto remove_one = [](const char* name, const struct stat*, int, struct FTW*) {
+    std::remove(name);
+    return 0;
+  };
+  constexpr int descriptors = 16;
+  ::nftw(path.c_str(), remove_one, descriptors, FTW_DEPTH | FTW_PHYS);
+}
+
 void point_link(const fs::path& link, const std::string& target) {
   const fs::path draft = draft_of(link);
   ::unlink(draft.c_str());
   if (::symlink(target.c_str(), draft.c_str()) != 0) fail("make the link", link, errno);
-  rename_into_place(draft, link);
+  try {
+    rename_into_place(draft, link);
+  } catch (...) {
+    ::unlink(draft.c_str());
+    throw;
+  }
 }
 
 FolderDraft::FolderDraft(fs::path place) : place_(std::move(place)), draft_(draft_of(place_)) {
-  std::error_code ignored;
-  fs::remove_all(draft_, ignored);
+  remove_tree(draft_);
   make_folder(draft_);
 }
 
 FolderDraft::~FolderDraft() {
-  std::error_code ignored;
-  if (!committed_) fs::remove_all(draft_, ignored);
+  if (!committed_) remove_tree(draft_);
 }
 
 void FolderDraft::commit() {
   for (const auto& entry : fs::recursive_directory_iterator(draft_)) sync_to_disk(entry.path());
   sync_to_disk(draft_);
-  std::error_code ignored;
   // A plain rename cannot replace a filled folder: change places with the old one, then remove
   // that.
   if (fs::exists(place_)) {
     if (::renameat2(AT_FDCWD, draft_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) != 0) {
       fail("put in place", place_, errno);
     }
-    sync_to_disk(place_.parent_path());
-    fs::remove_all(draft_, ignored);
+    sync_to_disk(parent_of(place_));
+    remove_tree(draft_);
   } else {
     rename_into_place(draft_, place_);
   }
@@ -134,8 +150,7 @@ void FolderDraft::commit() {
 void FolderDraft::remove_leftovers(const fs::path& parent) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
-    if (entry.path().filename().string().starts_with(draft_mark))
-      fs::remove_all(entry.path(), ignored);
+    if (entry.path().filename().string().starts_with(draft_mark)) remove_tree(entry.path());
   }
 }
 

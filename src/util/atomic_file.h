@@ -16,6 +16,10 @@ void make_folder(const std::filesystem::path& path);
 // Forces a file or folder to disk.
 void sync_to_disk(const std::filesystem::path& path);
 
+// Removes a file, a link or a folder with all it holds, as far as it can; never throws. Use it, not
+// std::filesystem::remove_all: LibTorch's libraries export a copy of that one which crashes.
+void remove_tree(const std::filesystem::path& path);
+
 // `link` becomes a symbolic link to `target`, replacing what was there in one step.
 void point_link(const std::filesystem::path& link, const std::string& target);
 

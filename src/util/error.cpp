@@ -61,6 +61,7 @@ Explanation explain(const std::exception& error) {
     out.sentence += ": " + inner.sentence;
     if (out.hint.empty()) out.hint = inner.hint;
     if (!kind_known) out.kind = inner.kind;
+  } catch (...) {  // something that is no std::exception has nothing to say
   }
   return out;
 }

@@ -19,6 +19,11 @@ namespace {
 LogOptions g_options;
 std::atomic<ProgressHook> g_progress_hook{nullptr};
 
+bool wants_colour(FILE* stream) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(fileno(stream)) && !g_options.json && (no_colour == nullptr || *no_colour == '\0');
+}
+
 // How one line looks on the terminal and where it goes: information to standard output, warnings
 // and errors to standard error. Both are flushed at once so that the two streams keep their order.
 class TerminalSink final : public spdlog::sinks::base_sink<std::mutex> {
@@ -30,7 +35,8 @@ class TerminalSink final : public spdlog::sinks::base_sink<std::mutex> {
     if (hook) hook(true);
     std::fflush(loud ? stdout : stderr);
     const std::string_view text(message.payload.data(), message.payload.size());
-    const std::string line = g_options.json ? json_line(message, text) : plain_line(message, text);
+    const std::string line =
+        g_options.json ? json_line(message, text) : plain_line(message, text, wants_colour(stream));
     std::fwrite(line.data(), 1, line.size(), stream);
     std::fflush(stream);
     if (hook) hook(false);
@@ -41,13 +47,14 @@ class TerminalSink final : public spdlog::sinks::base_sink<std::mutex> {
   static bool is_interface_line(const spdlog::details::log_msg& message) {
     return std::string_view(message.logger_name.data(), message.logger_name.size()) == "interface";
   }
-  static std::string plain_line(const spdlog::details::log_msg& message, std::string_view text) {
+  static std::string plain_line(const spdlog::details::log_msg& message, std::string_view text,
+                                bool coloured) {
     if (is_interface_line(message) || message.level == spdlog::level::info)
       return fmt::format("{}\n", text);
     const char* word = message.level == spdlog::level::warn    ? "warning"
                        : message.level == spdlog::level::debug ? "debug"
                                                                : "error";
-    if (!terminal_wants_colour()) return fmt::format("{}: {}\n", word, text);
+    if (!coloured) return fmt::format("{}: {}\n", word, text);
     const char* colour = message.level == spdlog::level::warn    ? "33"
                          : message.level == spdlog::level::debug ? "2"
                                                                  : "31";
@@ -149,10 +156,7 @@ bool terminal_wants_progress() {
   return isatty(STDERR_FILENO) && !g_options.json && g_options.verbosity >= 0;
 }
 
-bool terminal_wants_colour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return isatty(STDERR_FILENO) && !g_options.json && (no_colour == nullptr || *no_colour == '\0');
-}
+bool terminal_wants_colour() { return wants_colour(stderr); }
 
 void set_progress_hook(ProgressHook hook) { g_progress_hook = hook; }
 

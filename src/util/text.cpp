@@ -35,7 +35,8 @@ std::vector<std::string> nearest_names(std::string_view name,
     size_t distance = edit_distance(name, candidate);
     const bool contained = name.size() >= 3 && candidate.find(name) != std::string::npos;
     if (contained) distance = std::min(distance, limit);
-    if (distance <= limit) scored.emplace_back(distance, candidate);
+    const bool nothing_in_common = distance >= std::max(name.size(), candidate.size());
+    if (distance <= limit && !nothing_in_common) scored.emplace_back(distance, candidate);
   }
   std::stable_sort(scored.begin(), scored.end(),
                    [](const auto& x, const auto& y) { return x.first < y.first; });
@@ -86,7 +87,8 @@ std::string lower(std::string_view text) {
 namespace {
 template <class Number>
 std::optional<Number> parse_whole(std::string_view text) {
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  if (text.starts_with("+-")) return std::nullopt;
+  if (text.starts_with('+')) text.remove_prefix(1);
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
@@ -101,7 +103,8 @@ std::string format_bytes(uint64_t bytes) {
   static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(units)) {
+  // 1023.96 KiB would be shown as 1024.0 KiB.
+  while (value >= 1023.95 && unit + 1 < std::size(units)) {
     value /= 1024;
     ++unit;
   }
@@ -110,7 +113,7 @@ std::string format_bytes(uint64_t bytes) {
 
 std::string format_seconds(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
-  if (seconds < 60) return fmt::format("{:.1f}s", seconds);
+  if (seconds < 59.95) return fmt::format("{:.1f}s", seconds);
   const auto whole = static_cast<int64_t>(std::llround(seconds));
   if (whole < 3600) return fmt::format("{}m {:02}s", whole / 60, whole % 60);
   return fmt::format("{}h {:02}m", whole / 3600, whole % 3600 / 60);

@@ -1,0 +1,145 @@
+// Real runs of the program: progress lines, resume, signals, faults, logs.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "support/program.h"
+
+namespace tandem {
+namespace {
+
+std::vector<std::string> train_words(const std::filesystem::path& run, const std::string& steps,
+                                     const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words = {"train",
+                                    "--train-data",
+                                    TANDEM_SOURCE_DIR "/LICENSE",
+                                    "--checkpoint-dir",
+                                    run.string(),
+                                    "--max-steps",
+                                    steps,
+                                    "--batch-size",
+                                    "8"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+const std::vector<std::string> two_gpus = {"--simulate-gpus", "2", "--data-gpu", "0",
+                                           "--model-gpu",     "1"};
+
+std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(run / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(TrainProgram, WarmsUpTrainsAndResumes) {
+  TestFolder folder;
+  const ProgramRun first = run_program(train_words(folder / "run", "20", two_gpus));
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto waiting =
+      first.out.find("🕐 Multi-GPU Mode: Waiting up to 2.0s for data pipeline to warm up...\n");
+  const auto starting = first.out.find("✅ Model training starting now (");
+  ASSERT_NE(waiting, std::string::npos);
+  EXPECT_LT(waiting, starting);
+  EXPECT_NE(first.out.find("batches ready after ", starting), std::string::npos);
+  EXPECT_NE(first.out.find("step 20/20  loss "), std::string::npos);
+
+  const ProgramRun second = run_program(train_words(folder / "run", "30", two_gpus));
+  EXPECT_EQ(second.code, 0);
+  EXPECT_NE(second.out.find("goes on after step 20"), std::string::npos);
+  int64_t train_lines = 0;
+  for (const auto& line : metrics_of(folder / "run")) {
+    if (line["split"] != "train") continue;
+    EXPECT_EQ(line["step"], ++train_lines);
+  }
+  EXPECT_EQ(train_lines, 30);
+  for (const char* name : {"config.yaml", "metrics.jsonl", "latest", "best", "step-30"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder / "run" / name)) << name;
+  }
+}
+
+// Starts a long run, waits for its first steps, sends the signals, and returns how it ended.
+ProgramRun stopped_by(const std::filesystem::path& run, const std::vector<int>& signals) {
+  Program program(train_words(run, "1000000", {"--simulate-gpus", "1", "observe.log_step=1"}));
+  for (int i = 0; i < 600 && program.read("out").find("step 3/") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  for (int signal : signals) program.signal(signal);
+  return program.wait();
+}
+
+TEST(TrainProgram, SavesAndExitsOnSignals) {
+  struct Case {
+    int signal, code;
+    std::string word;
+  };
+  for (const Case& wanted : {Case{SIGINT, 130, "interrupted"}, Case{SIGTERM, 143, "terminated"},
+                             Case{SIGUSR1, 143, "terminated"}}) {
+    TestFolder folder;
+    const ProgramRun run = stopped_by(folder / "run", {wanted.signal});
+    EXPECT_EQ(run.code, wanted.code);
+    EXPECT_NE(run.err.find("error: " + wanted.word + " after step "), std::string::npos) << run.err;
+    EXPECT_TRUE(std::filesystem::exists(folder / "run" / "latest" / "state.json"));
+  }
+}
+
+TEST(TrainProgram, ReportsAVanishedRankAndExitsSeven) {
+  TestFolder folder;
+  const ProgramRun run = run_program(
+      train_words(folder / "run", "20",
+                  {"--simulate-gpus", "4", "--multi-gpu", "training.collective_timeout=1"}),
+      {{"TANDEM_FAULT", "vanish:rank=2,step=5"}});
+  EXPECT_EQ(run.code, 7);
+  EXPECT_NE(run.err.find("rank 2 of 4 did not arrive (arrived: 0, 1, 3)"), std::string::npos)
+      << run.err;
+}
+
+TEST(TrainProgram, ExitsFiveOverAMemoryLimit) {
+  TestFolder folder;
+  std::vector<std::string> more = two_gpus;
+  more.insert(more.end(), {"--enable-memory-isolation", "--model-gpu-memory", "2"});
+  const ProgramRun run = run_program(train_words(folder / "run", "20", more));
+  EXPECT_EQ(run.code, 5);
+  EXPECT_NE(run.err.find("error: /GPU:1 is out of memory: "), std::string::npos) << run.err;
+}
+
+TEST(TrainProgram, ExitsThreeFourAndSixForDataFilesAndNumbers) {
+  TestFolder folder;
+  const auto code_of = [&](const std::string& data, const Program::Variables& variables = {}) {
+    return run_program({"train", "--simulate-gpus", "1", "--train-data", data, "--max-steps", "5",
+                        "--checkpoint-dir", (folder / "run").string()},
+                       variables)
+        .code;
+  };
+  EXPECT_EQ(code_of(folder.write("short.txt", "too short")), 3);
+  EXPECT_EQ(code_of((folder / "missing.txt").string()), 4);
+  EXPECT_EQ(code_of(TANDEM_SOURCE_DIR "/LICENSE", {{"TANDEM_FAULT", "nan:rank=0,step=2"}}), 6);
+}
+
+TEST(TrainProgram, LogsToAFileAndAsJson) {
+  TestFolder folder;
+  const std::string log = (folder / "log.txt").string();
+  const ProgramRun run = run_program(
+      train_words(folder / "run", "3", {"--simulate-gpus", "1", "--json-log", "--log-file", log}));
+  ASSERT_EQ(run.code, 0);
+  std::istringstream lines(run.out);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const auto object = nlohmann::json::parse(line);
+    EXPECT_TRUE(object.contains("time") && object.contains("level") && object.contains("message"));
+  }
+  EXPECT_GT(count, 5);
+  std::ostringstream text;
+  text << std::ifstream(log).rdbuf();
+  EXPECT_NE(text.str().find("Single-GPU Buffered Mode"), std::string::npos);
+  const ProgramRun quiet =
+      run_program(train_words(folder / "run2", "3", {"--simulate-gpus", "1", "-q"}));
+  EXPECT_EQ(quiet.code, 0);
+  EXPECT_EQ(quiet.out, "");
+}
+
+}  // namespace
+}  // namespace tandem

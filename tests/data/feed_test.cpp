@@ -1,0 +1,127 @@
+#include "data/feed.h"
+
+#include <gtest/gtest.h>
+
+#include "device/logical_device.h"
+#include "device/registry.h"
+#include "nn/tensors.h"
+#include "util/scratch.h"
+
+namespace tandem::tests {
+namespace {
+
+using namespace std::chrono_literals;
+
+class FeedTest : public ::testing::Test {
+ protected:
+  FeedTest() {
+    std::string text;
+    for (int i = 0; i < 9000; ++i) text += static_cast<char>(i * 7 % 256);
+    put(scratch_ / "text", text);
+  }
+  ByteCorpus corpus() const { return {(scratch_ / "text").string(), 8}; }
+  LogicalDevice& cpu() const { return DeviceRegistry::get().cpu(); }
+  Scratch scratch_;
+};
+
+}  // namespace
+
+TEST(PartOf, CoversTheBatchWithoutHolesAndTheLastTakesTheRest) {
+  for (int64_t size = 1; size <= 40; ++size) {
+    for (int replicas = 1; replicas <= size; ++replicas) {
+      int64_t next = 0;
+      for (int rank = 0; rank < replicas; ++rank) {
+        const Part part = part_of(size, replicas, rank);
+        EXPECT_EQ(part.first, next);
+        const bool last = rank + 1 == replicas;
+        EXPECT_EQ(part.count, size / replicas + (last ? size % replicas : 0));
+        next += part.count;
+      }
+      EXPECT_EQ(next, size);
+    }
+  }
+}
+
+TEST_F(FeedTest, GivesTheBatchesInOrderAndEnds) {
+  ByteCorpus corpus = this->corpus(), other = this->corpus();
+  Feed feed(corpus, cpu(), {.seed = 3, .batch_size = 4, .first_batch = 5, .end_batch = 25, .capacity = 3});
+  for (int64_t index = 5; index < 25; ++index) {
+    const std::optional<Batch> batch = feed.next(0);
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(batch->index, index);
+    EXPECT_EQ(batch->whole_size, 4);
+    EXPECT_TRUE(same_bits(batch->tokens, other.train_batch(3, index, 0, 4).tokens));
+  }
+  EXPECT_FALSE(feed.next(0));
+  EXPECT_FALSE(feed.next(0)) << "the end stays";
+  EXPECT_EQ(feed.counters(0).items, 20u);
+}
+
+TEST_F(FeedTest, WithoutBatchesEndsAtOnce) {
+  ByteCorpus corpus = this->corpus();
+  Feed feed(corpus, cpu(), {.first_batch = 5, .end_batch = 5});
+  EXPECT_FALSE(feed.next(0));
+}
+
+TEST_F(FeedTest, GivesEachReplicaItsPart) {
+  ByteCorpus corpus = this->corpus(), other = this->corpus();
+  constexpr int replicas = 3;
+  Feed feed(corpus, cpu(), {.batch_size = 10, .end_batch = 6, .replicas = replicas, .capacity = 2});
+  std::vector<std::vector<at::Tensor>> got(replicas);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < replicas; ++rank) {
+    threads.emplace_back([&, rank] {
+      while (const auto batch = feed.next(rank)) got[static_cast<size_t>(rank)].push_back(batch->tokens);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t index = 0; index < 6; ++index) {
+    ASSERT_GT(got[0].size(), index);
+    EXPECT_EQ(got[0][index].size(0), 3);
+    EXPECT_EQ(got[2][index].size(0), 4) << "the last takes the rest";
+    const at::Tensor whole = at::cat({got[0][index], got[1][index], got[2][index]});
+    EXPECT_TRUE(same_bits(whole, other.train_batch(0, static_cast<int64_t>(index), 0, 10).tokens));
+  }
+}
+
+TEST_F(FeedTest, PreparesNoMoreThanItsCapacityAhead) {
+  ByteCorpus corpus = this->corpus();
+  Feed feed(corpus, cpu(), {.end_batch = 1000, .capacity = 4});
+  EXPECT_EQ(feed.capacity(), 4u);
+  EXPECT_EQ(feed.wait_until_full(20s), 4u);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(feed.wait_until_full(0s), 4u);
+  feed.next(0);
+  EXPECT_EQ(feed.wait_until_full(20s), 4u) << "one taken is one more prepared";
+}
+
+TEST_F(FeedTest, WaitingEndsWhenThereIsNoMoreToPrepare) {
+  ByteCorpus corpus = this->corpus();
+  Feed feed(corpus, cpu(), {.end_batch = 2, .capacity = 50});
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(feed.wait_until_full(30s), 2u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+TEST_F(FeedTest, AFailureInPreparingReachesEveryReplica) {
+  install_ledgers();
+  ByteCorpus corpus = this->corpus();
+  LogicalDevice small({.kind = DeviceKind::simulated, .memory_limit = 1000, .hard_limit = true});
+  Feed feed(corpus, small, {.end_batch = 10, .replicas = 2});
+  for (const int rank : {0, 1}) {
+    const Thrown thrown = thrown_by([&] { feed.next(rank); });
+    EXPECT_EQ(thrown.kind, "memory");
+    EXPECT_TRUE(contains(thrown.sentence, "is out of memory")) << thrown.sentence;
+  }
+}
+
+TEST_F(FeedTest, CanBeDestroyedWhileFullAndWhileFilling) {
+  ByteCorpus corpus = this->corpus();
+  for (const auto wait : {0ms, 1ms, 1000ms}) {
+    Feed feed(corpus, cpu(), {.end_batch = 1'000'000, .replicas = 2, .capacity = 3});
+    feed.wait_until_full(wait);
+  }
+  SUCCEED() << "a hang would run into the time limit";
+}
+
+}  // namespace tandem::tests

@@ -1,0 +1,67 @@
+// What tests of files and errors share: a folder that cleans up after itself, and what an action
+// throws.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tandem/error.h"
+#include "util/atomic_file.h"
+
+namespace tandem::tests {
+
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "tandem_XXXXXX").string();
+    if (!mkdtemp(name.data())) ADD_FAILURE() << "no temporary folder";
+    path_ = name;
+  }
+  ~Scratch() { remove_tree(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void put(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+inline std::string contents(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// As main would tell it: the sentence with its causes, the kind by name ("nothing" when the action
+// returned).
+struct Thrown {
+  std::string kind, sentence, hint;
+};
+
+template <class Action>
+Thrown thrown_by(const Action& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    const Explanation why = explain(error);
+    return {to_string(why.kind), why.sentence, why.hint};
+  }
+  return {"nothing", "", ""};
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace tandem::tests
