@@ -19,9 +19,11 @@ python=$("$root/scripts/setup.sh" --prefix)/bin/python
 sizes=${SIZES:-tiny small} batch=${BATCH:-16} steps=${STEPS:-60} rounds=${ROUNDS:-3}
 threads=${THREADS:-$(nproc)}
 text=$root/LICENSE
+load=$(cut -d' ' -f1 /proc/loadavg)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export OMP_NUM_THREADS=$threads PYTHONDONTWRITEBYTECODE=1 CUDA_VISIBLE_DEVICES=
+# torch warns that numpy is missing; nothing here uses it.
+export OMP_NUM_THREADS=$threads PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore CUDA_VISIBLE_DEVICES=
 export TANDEM_CONFIG_DIR=${TANDEM_CONFIG_DIR:-$root/configs}
 
 # Medians leave out the first steps, which warm up caches and allocators.
@@ -51,8 +53,10 @@ middle() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
 
 printf '%s\n' "tandem train --stage bytes --model-size SIZE --batch-size $batch --max-steps $steps, and" \
   "bench/peers/byte_gpt.py (PyTorch $("$python" -c 'import torch; print(torch.__version__)'), eager, fused AdamW)"
-printf '%s threads of %s (%s), %s, median of %s rounds\n\n' "$threads" "$(nproc) cores" \
-  "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(date +%Y-%m-%d)" "$rounds"
+printf '%s threads of %s (%s), %s, median of %s rounds, load %s at the start\n' "$threads" "$(nproc) cores" \
+  "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(date +%Y-%m-%d)" "$rounds" "$load"
+awk "BEGIN {exit !($load > 0.5)}" && printf 'The machine is busy with other work: these figures say little.\n'
+printf '\n'
 printf '%-8s %15s %15s %7s\n' size 'tandem tok/s' 'PyTorch tok/s' ratio
 for size in $sizes; do
   our_rates=() their_rates=()

@@ -18,7 +18,7 @@ venv=$(scripts/setup.sh --prefix) || exit 1
 export PATH="$venv/bin:$PATH" TANDEM_VENV="$venv"
 # The build starts each test program once to list its tests. LibTorch's own leaks at exit are no matter there;
 # the tests themselves get their options from tests/CMakeLists.txt.
-export ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=report_bugs=0
+listing=(env ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=report_bugs=0)
 
 # The thread sanitizer of GCC 12 cannot place its shadow memory where addresses are randomised widely.
 fixed_addresses=()
@@ -28,7 +28,7 @@ run() {   # run PRESET [CTEST ARGUMENTS]; the summary goes into a file beside th
   local preset=$1 build=build-$1; shift
   rm -f "$build/summary"
   cmake --preset "$preset" -B "$build" || { echo "configure failed" >"$build/summary"; return 1; }
-  "${fixed_addresses[@]}" cmake --build "$build" -j "$JOBS" || { echo "build failed" >"$build/summary"; return 1; }
+  "${listing[@]}" "${fixed_addresses[@]}" cmake --build "$build" -j "$JOBS" || { echo "build failed" >"$build/summary"; return 1; }
   "${fixed_addresses[@]}" ctest --test-dir "$build" --output-on-failure -j "$JOBS" "$@" | tee "$build/ctest.log"
   local code=${PIPESTATUS[0]}
   sed -n '/tests passed\|tests failed\|No tests were found\|^Total Test time\|The following tests FAILED/,$p' "$build/ctest.log" >"$build/summary"

@@ -1,4 +1,4 @@
-// Precompiled for every file that touches tensors. Nothing of ours belongs here: a change would rebuild all.
+// Precompiled for every file that touches tensors. Nothing of ours: a change would rebuild all.
 #pragma once
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>

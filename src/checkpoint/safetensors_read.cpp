@@ -39,11 +39,12 @@ class HeaderWatch final : public nlohmann::json_sax<Json> {
       fields_.clear();
       return tensors_.insert(name).second || stop(fmt::format("its header names `{}` twice", name));
     }
-    return fields_.insert(name).second ||
+    return depth_ > 2 || fields_.insert(name).second ||
            stop(fmt::format("its header names `{}` of `{}` twice", name, tensor_));
   }
   bool parse_error(size_t, const std::string&, const Json::exception& error) override {
-    return stop(fmt::format("its header is not JSON ({})", error.what()));
+    const std::string why = error.what();  // ends with the bytes last read, which may be anything
+    return stop(fmt::format("its header is not JSON ({})", why.substr(0, why.find("; last read"))));
   }
   bool null() override { return true; }
   bool boolean(bool) override { return true; }

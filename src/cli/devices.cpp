@@ -27,13 +27,20 @@ std::string peers_of(const GpuInfo& gpu) {
   return names.empty() ? "-" : join(names, ", ");
 }
 
-void print_table(const GpuProbe& probe) {
+std::string first_line(const GpuProbe& probe) {
   const TorchVersions torch = torch_versions();
-  std::string text =
-      fmt::format("driver {}, serves CUDA {}; LibTorch {} for CUDA {}; seen through {}\n",
-                  probe.driver_version.empty() ? "-" : probe.driver_version,
-                  probe.cuda_version.empty() ? "-" : probe.cuda_version, torch.torch,
-                  torch.cuda.empty() ? "none" : torch.cuda, probe.source);
+  const std::string library =
+      fmt::format("LibTorch {}{}", torch.torch,
+                  torch.cuda.empty() ? " without CUDA" : " for CUDA " + torch.cuda);
+  if (probe.source == "simulated") return library + "; simulated devices\n";
+  if (probe.source == "none") return library + "; neither NVML nor a CUDA driver\n";
+  return fmt::format("{}; driver {}, serves CUDA {}; seen through {}\n", library,
+                     probe.driver_version.empty() ? "of unknown version" : probe.driver_version,
+                     probe.cuda_version, probe.source);
+}
+
+void print_table(const GpuProbe& probe) {
+  std::string text = first_line(probe);
   if (probe.gpus.empty()) {
     print(text + "no GPU: everything runs on the CPU (try --simulate-gpus 2)");
     return;

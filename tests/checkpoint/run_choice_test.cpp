@@ -25,8 +25,7 @@ class RunChoiceTest : public ::testing::Test {
   bool is_new(const RunChoice& choice) const {
     static const std::regex by_time(R"(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?)");
     return !choice.resumes && choice.path.parent_path() == scratch_.path() &&
-           !fs::exists(choice.path) &&
-           std::regex_match(choice.path.filename().string(), by_time);
+           !fs::exists(choice.path) && std::regex_match(choice.path.filename().string(), by_time);
   }
   Scratch scratch_;
 };

@@ -15,8 +15,8 @@ inline std::string file_of(const std::string& header, const std::string& data = 
 }
 
 // The entry of one tensor.
-inline std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
-                         const std::string& offsets) {
+inline std::string entry(const std::string& name, const std::string& dtype,
+                         const std::string& shape, const std::string& offsets) {
   return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
          ",\"data_offsets\":" + offsets + "}";
 }

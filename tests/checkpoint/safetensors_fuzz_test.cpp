@@ -22,9 +22,24 @@ std::string whole_file() {
 
 // One hurt of the kinds files suffer or attackers try.
 void mutate(std::string& file, Random& random) {
-  static const char* const words[] = {"18446744073709551615",  "9223372036854775807", "-1", "0",
-                                      "1e400", "[", "]", "{", "}", "\"", ",", ":", "null", "F64",
-                                      "\\u0000", "\xff", "__metadata__", "4294967296"};
+  static const char* const words[] = {"18446744073709551615",
+                                      "9223372036854775807",
+                                      "-1",
+                                      "0",
+                                      "1e400",
+                                      "[",
+                                      "]",
+                                      "{",
+                                      "}",
+                                      "\"",
+                                      ",",
+                                      ":",
+                                      "null",
+                                      "F64",
+                                      "\\u0000",
+                                      "\xff",
+                                      "__metadata__",
+                                      "4294967296"};
   if (file.empty()) return;
   const size_t place = random() % file.size();
   switch (random() % 7) {

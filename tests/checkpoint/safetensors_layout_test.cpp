@@ -14,7 +14,8 @@ namespace tandem::tests {
 namespace {
 
 std::string refusal(const std::string& entries, const std::string& data = "12345678") {
-  const Thrown thrown = thrown_by([&] { parse_safetensors(file_of("{" + entries + "}", data), "f"); });
+  const Thrown thrown =
+      thrown_by([&] { parse_safetensors(file_of("{" + entries + "}", data), "f"); });
   EXPECT_EQ(thrown.kind, "corrupt") << thrown.sentence;
   const size_t colon = thrown.sentence.find(": ");
   return thrown.sentence.substr(colon == std::string::npos ? 0 : colon + 2);
@@ -38,7 +39,8 @@ TEST(SafetensorsLayout, OffsetsMustLieInside) {
   EXPECT_EQ(refusal(bytes_at("a", "[8,0]", 8)), outside);
   EXPECT_EQ(refusal(bytes_at("a", "[0,18446744073709551615]", 8)), outside);
   for (const char* offsets : {"[-8,0]", "[0,8.0]", "[0]", "[0,4,8]", "8", "[\"0\",8]", "[0,1e1]"})
-    EXPECT_EQ(refusal(bytes_at("a", offsets, 8)), "the entry of tensor `a` has no proper data_offsets")
+    EXPECT_EQ(refusal(bytes_at("a", offsets, 8)),
+              "the entry of tensor `a` has no proper data_offsets")
         << offsets;
 }
 
@@ -71,8 +73,9 @@ TEST(SafetensorsLayout, TheLastTensorMustEndTheFile) {
 }
 
 TEST(SafetensorsLayout, OrderInTheHeaderDoesNotMatter) {
-  const std::string header = "{" + bytes_at("late", "[4,8]", 4) + "," + bytes_at("none", "[4,4]", 0) +
-                             "," + bytes_at("early", "[0,4]", 4) + "}";
+  const std::string header = "{" + bytes_at("late", "[4,8]", 4) + "," +
+                             bytes_at("none", "[4,4]", 0) + "," + bytes_at("early", "[0,4]", 4) +
+                             "}";
   const SafetensorsFile file = parse_safetensors(file_of(header, "abcdefgh"), "f");
   EXPECT_EQ(file.tensors.at("early")[0].item<int>(), 'a');
   EXPECT_EQ(file.tensors.at("late")[3].item<int>(), 'h');

@@ -48,7 +48,10 @@ TEST(SafetensorsHeader, MustBeComplete) {
 }
 
 TEST(SafetensorsHeader, MustBeUtf8) {
-  EXPECT_TRUE(refusal(file_of("{\"\xff\":1}")).starts_with("its header is not JSON"));
+  const std::string sentence = refusal(file_of("{\"\xff\":1}"));
+  EXPECT_TRUE(sentence.starts_with("its header is not JSON")) << sentence;
+  EXPECT_TRUE(sentence.ends_with("ill-formed UTF-8 byte)")) << sentence;
+  EXPECT_FALSE(contains(sentence, "\xff")) << "bytes of the file must not reach the terminal";
   EXPECT_TRUE(refusal(file_of("{\"\xc3\":1}")).starts_with("its header is not JSON"));
 }
 

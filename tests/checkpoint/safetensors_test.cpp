@@ -23,9 +23,9 @@ nlohmann::ordered_json header_of(const std::string& file) {
   return nlohmann::ordered_json::parse(file.substr(8, length));
 }
 
-constexpr at::ScalarType all_types[] = {at::kBool,     at::kByte,  at::kChar, at::kShort,
-                                        at::kInt,      at::kLong,  at::kHalf, at::kBFloat16,
-                                        at::kFloat,    at::kDouble};
+constexpr at::ScalarType all_types[] = {at::kBool,  at::kByte,  at::kChar, at::kShort,
+                                        at::kInt,   at::kLong,  at::kHalf, at::kBFloat16,
+                                        at::kFloat, at::kDouble};
 
 }  // namespace
 
@@ -57,7 +57,8 @@ TEST(Safetensors, KeepsScalarsAndTensorsWithoutElements) {
 
 TEST(Safetensors, WritesViewsInTheOrderTheyShow) {
   const at::Tensor whole = at::arange(24, at::kFloat).view({4, 6});
-  const at::Tensor turned = whole.t(), part = whole.slice(1, 1, 6, 2), spread = whole[0].expand({3, 6});
+  const at::Tensor turned = whole.t(), part = whole.slice(1, 1, 6, 2),
+                   spread = whole[0].expand({3, 6});
   const SafetensorsFile file = round_trip({{"turned", turned}, {"part", part}, {"spread", spread}});
   EXPECT_TRUE(same_bits(file.tensors.at("turned"), turned));
   EXPECT_TRUE(same_bits(file.tensors.at("part"), part));
@@ -98,12 +99,14 @@ TEST(Safetensors, AlignsWiderTypesFirstAndPadsTheHeader) {
 
 TEST(Safetensors, TheSameTensorsMakeTheSameBytes) {
   const at::Tensor x = at::ones({2}), y = at::zeros({3}, at::kLong);
-  EXPECT_EQ(format_safetensors({{"x", x}, {"y", y}}, {}), format_safetensors({{"y", y}, {"x", x}}, {}));
+  EXPECT_EQ(format_safetensors({{"x", x}, {"y", y}}, {}),
+            format_safetensors({{"y", y}, {"x", x}}, {}));
 }
 
 TEST(Safetensors, RefusesToWriteATypeWithoutAName) {
-  const Thrown thrown =
-      thrown_by([] { format_safetensors({{"x", at::zeros({1}, at::kComplexFloat)}}, {}); });
+  const Thrown thrown = thrown_by([] {
+    format_safetensors({{"x", at::zeros({1}, at::kComplexFloat)}}, {});
+  });
   EXPECT_EQ(thrown.kind, "internal");
   EXPECT_EQ(thrown.sentence, "safetensors has no name for the type ComplexFloat");
 }
@@ -117,8 +120,10 @@ TEST(Safetensors, ReadsFilesAndNamesThoseItCannot) {
   put(path, "short");
   const Thrown thrown = thrown_by([&] { read_safetensors(path); });
   EXPECT_EQ(thrown.kind, "corrupt");
-  EXPECT_TRUE(thrown.sentence.starts_with("`" + path.string() + "` is not a valid safetensors file"));
-  EXPECT_EQ(thrown.hint, "the file is damaged or incomplete; use another checkpoint or copy it again");
+  EXPECT_TRUE(
+      thrown.sentence.starts_with("`" + path.string() + "` is not a valid safetensors file"));
+  EXPECT_EQ(thrown.hint,
+            "the file is damaged or incomplete; use another checkpoint or copy it again");
 }
 
 // For tests/parity: rewrites the file TANDEM_PARITY_IN to TANDEM_PARITY_OUT.

@@ -101,7 +101,8 @@ TEST_F(ByteCorpusTest, ValidationGoesThroughTheHeldOutTenthOnly) {
   EXPECT_GE(batch.targets.min().item<int64_t>(), 251);
   EXPECT_EQ(batch.tokens[0][0].item<int64_t>(), 251);
   EXPECT_EQ(batch.tokens[1][0].item<int64_t>(), 251 + context % 5) << "the next window follows";
-  expect_same(corpus.validation_batch(corpus.validation_windows(), 2), corpus.validation_batch(0, 2));
+  expect_same(corpus.validation_batch(corpus.validation_windows(), 2),
+              corpus.validation_batch(0, 2));
 }
 
 TEST_F(ByteCorpusTest, CountsItsTrainingWindows) {
@@ -129,7 +130,8 @@ TEST_F(ByteCorpusTest, ATooShortTextIsADataErrorWithItsSizes) {
 }
 
 TEST_F(ByteCorpusTest, AMissingTextIsAnIoError) {
-  const Thrown thrown = thrown_by([&] { ByteCorpus corpus((scratch_ / "none").string(), context); });
+  const Thrown thrown =
+      thrown_by([&] { ByteCorpus corpus((scratch_ / "none").string(), context); });
   EXPECT_EQ(thrown.kind, "io");
   EXPECT_TRUE(contains(thrown.sentence, "No such file or directory")) << thrown.sentence;
 }

@@ -44,7 +44,8 @@ TEST(PartOf, CoversTheBatchWithoutHolesAndTheLastTakesTheRest) {
 
 TEST_F(FeedTest, GivesTheBatchesInOrderAndEnds) {
   ByteCorpus corpus = this->corpus(), other = this->corpus();
-  Feed feed(corpus, cpu(), {.seed = 3, .batch_size = 4, .first_batch = 5, .end_batch = 25, .capacity = 3});
+  Feed feed(corpus, cpu(),
+            {.seed = 3, .batch_size = 4, .first_batch = 5, .end_batch = 25, .capacity = 3});
   for (int64_t index = 5; index < 25; ++index) {
     const std::optional<Batch> batch = feed.next(0);
     ASSERT_TRUE(batch);
@@ -71,7 +72,8 @@ TEST_F(FeedTest, GivesEachReplicaItsPart) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < replicas; ++rank) {
     threads.emplace_back([&, rank] {
-      while (const auto batch = feed.next(rank)) got[static_cast<size_t>(rank)].push_back(batch->tokens);
+      while (const auto batch = feed.next(rank))
+        got[static_cast<size_t>(rank)].push_back(batch->tokens);
     });
   }
   for (std::thread& thread : threads) thread.join();

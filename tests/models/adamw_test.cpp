@@ -58,7 +58,8 @@ TEST(AdamW, IsTheAlgorithmOfThePaper) {
 }
 
 TEST(AdamW, GoesOnFromItsSavedStateBitForBit) {
-  const at::Tensor a = make_parameter(0, "p", {20}, 1.0), b = a.detach().clone().requires_grad_(true);
+  const at::Tensor a = make_parameter(0, "p", {20}, 1.0),
+                   b = a.detach().clone().requires_grad_(true);
   AdamW first({{"p", a}}, {});
   for (int step = 0; step < 5; ++step) {
     set_gradient(a, step);
@@ -135,7 +136,8 @@ TEST(CopyByName, ListsEightProblemsAndCountsTheRest) {
   for (int i = 0; i < 11; ++i) target.emplace_back("p" + std::to_string(i), at::zeros({1}));
   const Thrown thrown = thrown_by([&] { copy_by_name({}, target, "model.safetensors"); });
   EXPECT_EQ(thrown.kind, "corrupt");
-  EXPECT_TRUE(thrown.sentence.starts_with("model.safetensors does not fit this model: `p0` is missing"));
+  EXPECT_TRUE(
+      thrown.sentence.starts_with("model.safetensors does not fit this model: `p0` is missing"));
   EXPECT_TRUE(thrown.sentence.ends_with("`p7` is missing, and 3 more")) << thrown.sentence;
 }
 

@@ -16,7 +16,8 @@ namespace {
 
 NamedTensors parameters_of(ByteGpt& model) {
   NamedTensors list;
-  model.visit([&](const std::string& name, at::Tensor& tensor) { list.emplace_back(name, tensor); });
+  model.visit(
+      [&](const std::string& name, at::Tensor& tensor) { list.emplace_back(name, tensor); });
   return list;
 }
 
@@ -110,7 +111,8 @@ TEST(ByteGpt, EveryParameterHasItsOwnNameAndGetsAGradient) {
 TEST(ByteGpt, LearnsOneBatchByHeart) {
   ByteGpt model = ByteGpt::make(byte_gpt_size("tiny"), 0);
   AdamW optimizer(parameters_of(model), {.learning_rate = 3e-3});
-  const at::Tensor text = make_parameter(1, "text", {4, 65}, 1000).detach().abs().to(at::kLong).remainder(256);
+  const at::Tensor text =
+      make_parameter(1, "text", {4, 65}, 1000).detach().abs().to(at::kLong).remainder(256);
   const at::Tensor inputs = text.narrow(1, 0, 64), targets = text.narrow(1, 1, 64);
   double loss = 0;
   int step = 0;

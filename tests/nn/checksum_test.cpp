@@ -73,7 +73,8 @@ TEST(Checksum, AViewCountsAsItShows) {
     EXPECT_EQ(sum_of(view), sum_of(view.clone(at::MemoryFormat::Contiguous)));
   const at::Tensor text = bytes(64);  // starts at odd addresses
   for (int64_t start = 0; start < 4; ++start)
-    EXPECT_EQ(sum_of(text.slice(0, start, start + 21)), sum_of(text.slice(0, start, start + 21).clone()));
+    EXPECT_EQ(sum_of(text.slice(0, start, start + 21)),
+              sum_of(text.slice(0, start, start + 21).clone()));
 }
 
 TEST(Checksum, NothingSumsToNothing) {

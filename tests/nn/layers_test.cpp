@@ -57,7 +57,8 @@ Rows attention(const Rows& qkv, size_t width, size_t heads) {
       double total = 0;
       for (size_t s = 0; s <= t; ++s) {
         double dot = 0;
-        for (size_t i = 0; i < part; ++i) dot += qkv[t][h * part + i] * qkv[s][width + h * part + i];
+        for (size_t i = 0; i < part; ++i)
+          dot += qkv[t][h * part + i] * qkv[s][width + h * part + i];
         weight.push_back(std::exp(dot / std::sqrt(static_cast<double>(part))));
         total += weight.back();
       }

@@ -13,7 +13,8 @@ import safetensors
 import safetensors.torch
 import torch
 
-STEPS, MORE, LEARNING_RATE, BATCH = 40, 20, 1e-3, 16
+# Long enough that every part of the model has moved far from its start: a wrong part then shows.
+STEPS, MORE, LEARNING_RATE, BATCH = 300, 20, 2e-3, 16
 
 
 class Table:
@@ -43,7 +44,7 @@ def rewrite(options, source, target):
     done = subprocess.run(
         [options.core_tests, f"--gtest_filter={test}", "--gtest_also_run_disabled_tests"],
         env={**os.environ, "TANDEM_PARITY_IN": str(source), "TANDEM_PARITY_OUT": str(target)},
-        capture_output=True, text=True, check=False)
+        capture_output=True, text=True, errors="replace", check=False)
     if "1 test from 1 test suite ran" not in done.stdout:
         raise RuntimeError(f"core_tests did not run {test}:\n{done.stdout}{done.stderr}")
     return None if done.returncode == 0 else done.stdout
@@ -163,11 +164,10 @@ def compare_training(table, options, run):
         loss, norm = byte_gpt.train_step(model, optimizer, *corpus.train_batch(0, step - 1, BATCH))
         losses.append(abs(loss - ours[step]["loss"]))
         norms.append(abs(norm - ours[step]["gradient_norm"]))
-    table.near(f"losses of {MORE} more steps from the checkpoint", max(losses), 1e-4)
-    table.near(f"gradient norms of {MORE} more steps", max(norms), 1e-3)
-    theirs = model.state_dict()
-    after = safetensors.torch.load_file(run / f"step-{STEPS + MORE}/model.safetensors")
-    table.near("weights after them", max((after[name] - theirs[name]).abs().max().item() for name in after), 1e-4)
+    # Weights are not compared: where the gradient is zero but for rounding, as it is for the biases of the
+    # keys, AdamW makes whole steps of the rounding.
+    table.near(f"losses of {MORE} more steps from the checkpoint", max(losses), 1e-5)
+    table.near(f"gradient norms of {MORE} more steps", max(norms), 1e-4)
 
 
 def main():

@@ -3,7 +3,7 @@
 #
 #   tests/parity/run.sh BUILD      a build folder with bin/tandem and bin/core_tests
 #
-# Prints a table and exits with 1 when one comparison fails. Makes an environment of its own (safetensors,
+# Prints a table and exits with 1 when one comparison fails. Makes an environment of its own (safetensors and
 # numpy) once, under XDG_CACHE_HOME or ~/.cache; torch is the one Tandem is built with.
 set -euo pipefail
 
@@ -19,13 +19,13 @@ done
 torch_env=$("$root/scripts/setup.sh" --prefix)
 torch_python=$torch_env/bin/python
 [ -x "$torch_python" ] || fail "no environment with torch in \`$torch_env\`." "Run: make setup"
-wanted='safetensors==0.6.2 numpy>=1.26,<3'
+wanted='safetensors==0.6.2 numpy>=1.26,<3 packaging'
 env=${XDG_CACHE_HOME:-$HOME/.cache}/tandem/parity
 if [ "$(cat "$env/.complete" 2>/dev/null || true)" != "$wanted $torch_env" ]; then
   rm -rf "$env"
   "$torch_python" -m venv "$env" || fail "\`$torch_python -m venv\` failed."
   log=$(mktemp)
-  # shellcheck disable=SC2086  # two requirements
+  # shellcheck disable=SC2086  # several requirements
   "$env/bin/pip" install --disable-pip-version-check $wanted >"$log" 2>&1 ||
     { tail -n 15 "$log" >&2; rm -f "$log"; fail "pip could not install $wanted." "Its last lines are above."; }
   rm -f "$log"

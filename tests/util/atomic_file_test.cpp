@@ -64,7 +64,8 @@ TEST(AtomicFile, LeavesTheOldFileWhenTheDiskIsFull) {
     const bool small_disk = mount_a_small_disk(folder.path());
     if (!small_disk) limit_file_size(64 << 10);
     write_file_atomically(path, "old");
-    const Thrown thrown = thrown_by([&] { write_file_atomically(path, std::string(1 << 20, 'x')); });
+    const Thrown thrown =
+        thrown_by([&] { write_file_atomically(path, std::string(1 << 20, 'x')); });
     EXPECT_EQ(thrown.kind, "io");
     EXPECT_TRUE(contains(thrown.sentence, "cannot write `" + folder.path().string()));
     if (small_disk) {

@@ -34,7 +34,7 @@ TEST(LogFile, HasEveryLineWithItsTimeAndLevel) {
   const std::vector<std::string> lines = lines_of(path);
   ASSERT_EQ(lines.size(), 7u);
   const char* expected[] = {"info    ✅ done", "error   ❌ broken", "error      because", "debug   a",
-                            "info    b",        "warning c",         "error   d"};
+                            "info    b",      "warning c",        "error   d"};
   const std::regex stamp(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} .*)");
   for (size_t i = 0; i < lines.size(); ++i) {
     EXPECT_TRUE(std::regex_match(lines[i], stamp)) << lines[i];

@@ -37,8 +37,9 @@ ChildEnd speak(const LogOptions& options, Streams streams = Streams::files) {
 TEST(Log, SaysToStandardOutputAndComplainsToStandardError) {
   const ChildEnd end = speak({});
   EXPECT_EQ(end.out, "✅ done\ninfo 2\n");
-  EXPECT_EQ(end.err,
-            "⚠️ careful\n❌ broken\n❌ first\n   second\nwarning: warning 3\nerror: error 4\n");
+  EXPECT_EQ(
+      end.err,
+      "⚠️ careful\n❌ broken\n❌ first\n   second\nwarning: warning 3\nerror: error 4\n");
 }
 
 TEST(Log, WorksBeforeItIsSetUp) {
@@ -50,8 +51,9 @@ TEST(Log, WorksBeforeItIsSetUp) {
 TEST(Log, QuietLeavesWarningsAndErrors) {
   const ChildEnd end = speak({.verbosity = -1});
   EXPECT_EQ(end.out, "");
-  EXPECT_EQ(end.err,
-            "⚠️ careful\n❌ broken\n❌ first\n   second\nwarning: warning 3\nerror: error 4\n");
+  EXPECT_EQ(
+      end.err,
+      "⚠️ careful\n❌ broken\n❌ first\n   second\nwarning: warning 3\nerror: error 4\n");
 }
 
 TEST(Log, VerboseAddsDebugLines) {
