@@ -53,7 +53,7 @@ middle() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
 
 printf '%s\n' "tandem train --stage bytes --model-size SIZE --batch-size $batch --max-steps $steps, and" \
   "bench/peers/byte_gpt.py (PyTorch $("$python" -c 'import torch; print(torch.__version__)'), eager, fused AdamW)"
-printf '%s threads of %s (%s), %s, median of %s rounds, load %s at the start\n' "$threads" "$(nproc) cores" \
+printf '%s threads of %s (%s), %s, median of %s rounds, load %s at the start\n' "$threads" "$(nproc --all) cores" \
   "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(date +%Y-%m-%d)" "$rounds" "$load"
 awk "BEGIN {exit !($load > 0.5)}" && printf 'The machine is busy with other work: these figures say little.\n'
 printf '\n'

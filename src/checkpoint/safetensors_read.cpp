@@ -133,9 +133,10 @@ class Reader {
     const auto need = [&](bool ok, const char* what) {
       if (!ok) refuse(fmt::format("the entry of tensor `{}` {}", name, what));
     };
-    need(value.is_object() && value.size() == 3 && value.contains("dtype") &&
-             value.contains("shape") && value.contains("data_offsets"),
-         "must have exactly dtype, shape and data_offsets");
+    // Other fields are passed over, as the reference implementation does.
+    need(value.is_object() && value.contains("dtype") && value.contains("shape") &&
+             value.contains("data_offsets"),
+         "must have dtype, shape and data_offsets");
     need(value["dtype"].is_string(), "has a dtype that is not a string");
     Entry entry;
     entry.name = name;

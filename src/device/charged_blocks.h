@@ -3,6 +3,8 @@
 // thread.
 #pragma once
 
+#include <c10/core/Allocator.h>
+
 #include <array>
 #include <cstdint>
 #include <mutex>
@@ -48,5 +50,23 @@ class ChargedBlocks {
   }
   std::array<Shard, 16> shards_;
 };
+
+// `bytes` from `inner`, charged to `ledger` first. `free_block` must credit them
+// (ChargedBlocks::free) and hand the block to the deleter of `inner`.
+inline c10::DataPtr allocate_charged(c10::Allocator& inner, MemoryLedger& ledger, size_t bytes,
+                                     c10::DeleterFnPtr free_block) {
+  ledger.charge(bytes);
+  c10::DataPtr data;
+  try {
+    data = inner.allocate(bytes);
+  } catch (...) {
+    ledger.release(bytes);
+    throw;
+  }
+  const c10::Device where = data.device();
+  void* block = data.release_context();
+  ChargedBlocks::get().add(block, &ledger, bytes);
+  return {block, block, free_block, where};
+}
 
 }  // namespace tandem

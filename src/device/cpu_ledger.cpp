@@ -19,17 +19,7 @@ class ChargingCpuAllocator final : public c10::Allocator {
     LogicalDevice* device = DeviceScope::current();
     if (!device || device->kind() != DeviceKind::simulated || bytes == 0)
       return inner_->allocate(bytes);
-    device->memory().charge(bytes);
-    c10::DataPtr data;
-    try {
-      data = inner_->allocate(bytes);
-    } catch (...) {
-      device->memory().release(bytes);
-      throw;
-    }
-    void* block = data.release_context();
-    ChargedBlocks::get().add(block, &device->memory(), bytes);
-    return {block, block, &free_block, c10::Device(c10::DeviceType::CPU)};
+    return allocate_charged(*inner_, device->memory(), bytes, &free_block);
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
   void copy_data(void* to, const void* from, size_t bytes) const override {

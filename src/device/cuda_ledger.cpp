@@ -22,18 +22,7 @@ class ChargingCudaAllocator final : public cc::CUDAAllocator {
   c10::DataPtr allocate(size_t bytes) override {
     LogicalDevice* device = DeviceScope::current();
     if (!device || device->kind() != DeviceKind::cuda || bytes == 0) return inner_->allocate(bytes);
-    device->memory().charge(bytes);
-    c10::DataPtr data;
-    try {
-      data = inner_->allocate(bytes);
-    } catch (...) {
-      device->memory().release(bytes);
-      throw;
-    }
-    const c10::Device where = data.device();
-    void* block = data.release_context();
-    ChargedBlocks::get().add(block, &device->memory(), bytes);
-    return {block, block, &free_block, where};
+    return allocate_charged(*inner_, device->memory(), bytes, &free_block);
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
 

@@ -137,7 +137,12 @@ void FolderDraft::commit() {
   // that.
   if (fs::exists(place_)) {
     if (::renameat2(AT_FDCWD, draft_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) != 0) {
-      fail("put in place", place_, errno);
+      if (errno != EINVAL && errno != ENOSYS) fail("put in place", place_, errno);
+      // A file system that cannot do that: in two steps, and a kill between them leaves the draft.
+      const fs::path aside = draft_.string() + "-old";
+      rename_into_place(place_, aside);
+      rename_into_place(draft_, place_);
+      remove_tree(aside);
     }
     sync_to_disk(parent_of(place_));
     remove_tree(draft_);

@@ -103,14 +103,11 @@ TEST(SafetensorsHeader, DeepNestingIsRefusedBeforeItIsBuilt) {
   EXPECT_EQ(refusal(file_of(objects)), "its header is nested deeper than the format is");
 }
 
-TEST(SafetensorsEntry, MustHaveExactlyItsFields) {
-  const std::string sentence =
-      "the entry of tensor `a` must have exactly dtype, shape and data_offsets";
+TEST(SafetensorsEntry, MustHaveItsFields) {
+  const std::string sentence = "the entry of tensor `a` must have dtype, shape and data_offsets";
   EXPECT_EQ(refusal_of_entry(R"("a":{"shape":[8],"data_offsets":[0,8]})"), sentence);
   EXPECT_EQ(refusal_of_entry(R"("a":{"dtype":"U8","data_offsets":[0,8]})"), sentence);
   EXPECT_EQ(refusal_of_entry(R"("a":{"dtype":"U8","shape":[8]})"), sentence);
-  EXPECT_EQ(refusal_of_entry(R"("a":{"dtype":"U8","shape":[8],"data_offsets":[0,8],"x":1})"),
-            sentence);
   EXPECT_EQ(refusal_of_entry(R"("a":[])"), sentence);
   EXPECT_EQ(refusal_of_entry(R"("a":null)"), sentence);
 }

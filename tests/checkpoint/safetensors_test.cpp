@@ -126,13 +126,4 @@ TEST(Safetensors, ReadsFilesAndNamesThoseItCannot) {
             "the file is damaged or incomplete; use another checkpoint or copy it again");
 }
 
-// For tests/parity: rewrites the file TANDEM_PARITY_IN to TANDEM_PARITY_OUT.
-TEST(Safetensors, DISABLED_RewritesTheFileOfAnotherWriter) {
-  const char *in = std::getenv("TANDEM_PARITY_IN"), *out = std::getenv("TANDEM_PARITY_OUT");
-  ASSERT_TRUE(in && out);
-  const SafetensorsFile file = read_safetensors(in);
-  const NamedTensors tensors(file.tensors.begin(), file.tensors.end());
-  write_file_atomically(out, format_safetensors(tensors, file.metadata));
-}
-
 }  // namespace tandem::tests

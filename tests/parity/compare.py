@@ -40,13 +40,10 @@ def train(options, folder, steps):
 
 def rewrite(options, source, target):
     """Reads a file with Tandem and writes it again; what Tandem said when it refused, else None."""
-    test = "Safetensors.DISABLED_RewritesTheFileOfAnotherWriter"
-    done = subprocess.run(
-        [options.core_tests, f"--gtest_filter={test}", "--gtest_also_run_disabled_tests"],
-        env={**os.environ, "TANDEM_PARITY_IN": str(source), "TANDEM_PARITY_OUT": str(target)},
-        capture_output=True, text=True, errors="replace", check=False)
-    if "1 test from 1 test suite ran" not in done.stdout:
-        raise RuntimeError(f"core_tests did not run {test}:\n{done.stdout}{done.stderr}")
+    done = subprocess.run([options.rewrite, str(source), str(target)],
+                          capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode not in (0, 3):
+        raise RuntimeError(f"parity_rewrite failed:\n{done.stdout}{done.stderr}")
     return None if done.returncode == 0 else done.stdout
 
 
@@ -172,7 +169,7 @@ def compare_training(table, options, run):
 
 def main():
     parser = argparse.ArgumentParser()
-    for flag in ("--tandem", "--core-tests", "--text", "--work"):
+    for flag in ("--tandem", "--rewrite", "--text", "--work"):
         parser.add_argument(flag, required=True)
     options = parser.parse_args()
     work = pathlib.Path(options.work)

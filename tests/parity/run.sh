@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares Tandem live with outside judges: the safetensors package and a plain PyTorch model.
 #
-#   tests/parity/run.sh BUILD      a build folder with bin/tandem and bin/core_tests
+#   tests/parity/run.sh BUILD      a build folder with bin/tandem and bin/parity_rewrite
 #
 # Prints a table and exits with 1 when one comparison fails. Makes an environment of its own (safetensors and
 # numpy) once, under XDG_CACHE_HOME or ~/.cache; torch is the one Tandem is built with.
@@ -12,7 +12,7 @@ fail() { printf 'parity: error: %s\n' "$1" >&2; [ -z "${2:-}" ] || printf 'parit
 root=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# -eq 1 ] || fail "one argument is needed: the build folder." "Use: tests/parity/run.sh build"
 build=$(cd "$1" 2>/dev/null && pwd) || fail "there is no build folder \`$1\`." "Run: make parity"
-for program in tandem core_tests; do
+for program in tandem parity_rewrite; do
   [ -x "$build/bin/$program" ] || fail "there is no \`$build/bin/$program\`." "Run: make parity"
 done
 
@@ -38,4 +38,4 @@ torch_packages=$("$torch_python" -c 'import sysconfig; print(sysconfig.get_path(
 PYTHONPATH="$root/bench/peers:$torch_packages" PYTHONDONTWRITEBYTECODE=1 \
   TANDEM_CONFIG_DIR=${TANDEM_CONFIG_DIR:-$root/configs} \
   "$env/bin/python" "$root/tests/parity/compare.py" \
-  --tandem "$build/bin/tandem" --core-tests "$build/bin/core_tests" --text "$root/LICENSE" --work "$work"
+  --tandem "$build/bin/tandem" --rewrite "$build/bin/parity_rewrite" --text "$root/LICENSE" --work "$work"

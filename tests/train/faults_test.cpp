@@ -81,20 +81,25 @@ TEST(Faults, AreReadStrictly) {
   }
 }
 
-TEST(MemoryIsolation, StopsARunThatNeedsMore) {
-  TestFolder folder;
+// Three simulated GPUs, data on 2, model on 0, with hard limits.
+DeviceRequest isolated(int64_t model_megabytes) {
   DeviceRequest request;
-  request.simulate_gpus = 2;
-  request.data_gpu = "0";
-  request.model_gpu = "1";
+  request.simulate_gpus = 3;
+  request.data_gpu = "2";
+  request.model_gpu = "0";
   request.memory_isolation = true;
   request.data_gpu_memory = 64;
-  request.model_gpu_memory = 4;
+  request.model_gpu_memory = model_megabytes;
+  return request;
+}
+
+TEST(MemoryIsolation, StopsARunThatNeedsMore) {
+  TestFolder folder;
   Config config = mirrored_run(folder / "run");
   config.training.enable_memory_isolation = true;
   Error error(ErrorKind::internal, "");
   capture([&] {
-    configure_devices(request);
+    configure_devices(isolated(4));
     error = error_of([&] { train(config); });
   });
   EXPECT_EQ(error.kind(), ErrorKind::memory);
@@ -103,18 +108,11 @@ TEST(MemoryIsolation, StopsARunThatNeedsMore) {
 
 TEST(MemoryIsolation, ReportsBothDevicesEverySoManySteps) {
   TestFolder folder;
-  DeviceRequest request;
-  request.simulate_gpus = 3;
-  request.data_gpu = "2";
-  request.model_gpu = "0";
-  request.memory_isolation = true;
-  request.data_gpu_memory = 64;
-  request.model_gpu_memory = 256;
   Config config = mirrored_run(folder / "run");
   config.training.enable_memory_isolation = true;
   config.observe.memory_step = 10;
   const Captured printed = capture([&] {
-    configure_devices(request);
+    configure_devices(isolated(256));
     train(config);
   });
   EXPECT_NE(printed.out.find("[Step 10] Data GPU 2: 0/64MB (0."), std::string::npos) << printed.out;
