@@ -44,11 +44,11 @@ bool in_child(const std::function<void()>& work) {
 }
 #define IN_CHILD(...) EXPECT_TRUE(in_child([] __VA_ARGS__)) << "in a child process"
 
-// The licence beside the program in dist/, or in the source tree.
+// The licence beside the program in dist/, or in the working folder: the repository.
 std::string training_text() {
   const auto beside =
       std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "LICENSE";
-  return std::filesystem::exists(beside) ? beside.string() : TANDEM_SOURCE_DIR "/LICENSE";
+  return std::filesystem::exists(beside) ? beside.string() : "LICENSE";
 }
 
 bool has_context() { return cuda_driver_state() == DriverState::has_context; }
