@@ -47,9 +47,10 @@ make_system() {
   local sources; mapfile -t sources < <(. /etc/os-release; [ "$ID:$VERSION_CODENAME" != "debian:$SUITE" ] || plain_sources)
   [ ${#sources[@]} -eq 0 ] || mirror=$(grep -hv '^ *#' "${sources[@]}" | grep -o 'http://[^ ]*/debian/\?\( \|$\)' | head -n 1 | tr -d ' ')
   say "making Debian $SUITE in $root"
+  local log; log=$(mktemp)
   debootstrap --variant=minbase --include=git,make,python3,ca-certificates "$SUITE" "$root" ${mirror:+"$mirror"} \
-    >"$root.log" 2>&1 || { tail -n 15 "$root.log" >&2; fail "debootstrap failed; its last lines are above."; }
-  rm -f "$root.log"
+    >"$log" 2>&1 || { tail -n 15 "$log" >&2; fail "debootstrap failed; its last lines are above."; }
+  rm -f "$log"
   if [ -n "$mirror" ]; then
     rm -f "$root/etc/apt/sources.list"
     for file in "${sources[@]}"; do cp "$file" "$root$file"; done

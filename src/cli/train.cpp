@@ -53,7 +53,10 @@ class TrainView {
 
 void report_devices(const TrainResult& result) {
   for (const auto& [name, use] : result.devices) {
-    log_info("  {}: {} operations, peak {}", name, use.operations, format_bytes(use.peak_bytes));
+    // Operations are counted on simulated devices only.
+    const std::string counted =
+        use.operations ? fmt::format("{} operations, ", use.operations) : "";
+    log_info("  {}: {}peak {}", name, counted, format_bytes(use.peak_bytes));
   }
 }
 
