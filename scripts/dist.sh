@@ -64,8 +64,9 @@ for program in "$DIST"/bin/*; do
   readelf -d "$program" | grep -q 'RUNPATH.*\[\$ORIGIN/\.\./lib\]$' ||
     fail "the run path of $program is not \$ORIGIN/../lib: $(readelf -d "$program" | grep -E 'RUNPATH|RPATH')"
 done
-# The tests may fall back to a file of the checkout; the program may not.
-! grep -qF -e "$PWD" -e "$venv" "$DIST/bin/tandem" || fail "$DIST/bin/tandem still names a folder of this machine."
+for program in "$DIST"/bin/*; do
+  ! grep -qF -e "$PWD" -e "$venv" "$program" || fail "$program still names a folder of this machine."
+done
 "$DIST/tandem" version >/dev/null || fail "$DIST/tandem does not start."
 
 size=$(du -sk "$DIST" | awk '{printf "%.1f", $1 / 1024}')
