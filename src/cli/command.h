@@ -40,7 +40,8 @@ struct Command {
 };
 
 const std::vector<Command>& commands();
-const Command* find_command(const std::string& name);
+// Throws Error(usage) with the nearest name.
+const Command& command_named(const std::string& name);
 
 // The options every command takes, and those of commands that choose devices or read settings.
 std::vector<Option> all_options(const Command& command);

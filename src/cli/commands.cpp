@@ -12,11 +12,14 @@ const std::vector<Command>& commands() {
   return table;
 }
 
-const Command* find_command(const std::string& name) {
+const Command& command_named(const std::string& name) {
+  std::vector<std::string> names;
   for (const Command& command : commands()) {
-    if (name == command.name) return &command;
+    if (name == command.name) return command;
+    names.emplace_back(command.name);
   }
-  return nullptr;
+  throw Error(ErrorKind::usage, "there is no command `" + name + "`." + did_you_mean(name, names))
+      .hint("tandem help");
 }
 
 std::vector<Option> all_options(const Command& command) {

@@ -87,14 +87,7 @@ Command help_command() {
               print(program_help());
               return 0;
             }
-            const Command* command = find_command(arguments.rest.front());
-            if (!command) {
-              std::vector<std::string> names;
-              for (const Command& known : commands()) names.push_back(known.name);
-              throw Error(ErrorKind::usage, "there is no command `" + arguments.rest.front() +
-                                                "`." + did_you_mean(arguments.rest.front(), names));
-            }
-            print(command_help(*command));
+            print(command_help(command_named(arguments.rest.front())));
             return 0;
           }};
 }

@@ -5,7 +5,6 @@
 #include "device/torch_errors.h"
 #include "tandem/error.h"
 #include "util/log.h"
-#include "util/text.h"
 
 namespace tandem {
 namespace {
@@ -25,22 +24,15 @@ int run_program(std::vector<std::string> words) {
     return words.empty() ? 2 : 0;
   }
   if (words[0] == "--version") words[0] = "version";
-  const Command* command = find_command(words[0]);
-  if (!command) {
-    std::vector<std::string> names;
-    for (const Command& known : commands()) names.push_back(known.name);
-    throw Error(ErrorKind::usage,
-                "there is no command `" + words[0] + "`." + did_you_mean(words[0], names))
-        .hint("tandem help");
-  }
+  const Command& command = command_named(words[0]);
   words.erase(words.begin());
-  const Arguments arguments = parse_arguments(*command, words);
+  const Arguments arguments = parse_arguments(command, words);
   if (arguments.has("--help")) {
-    print(command_help(*command));
+    print(command_help(command));
     return 0;
   }
   set_up_log(log_options(arguments));
-  return command->run(arguments);
+  return command.run(arguments);
 }
 
 int report(const Explanation& explanation) {

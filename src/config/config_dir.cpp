@@ -20,7 +20,7 @@ fs::path config_dir() {
   }
   std::vector<fs::path> candidates;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  for (const char* relative : {"../../configs", "../configs", "../share/tandem/configs"}) {
+  for (const char* relative : {"../configs", "../../configs", "../share/tandem/configs"}) {
     if (!program.empty())
       candidates.push_back((program.parent_path() / relative).lexically_normal());
   }

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "checkpoint/run_folder.h"
-#include "data/byte_corpus.h"
+#include "data/feed/byte_corpus.h"
 #include "models/bytes/byte_gpt.h"
 #include "train/optimizer.h"
 

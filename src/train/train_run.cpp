@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <thread>
 
@@ -10,16 +9,12 @@
 #include "device/registry.h"
 #include "tandem/error.h"
 #include "util/atomic_file.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/text.h"
 
 namespace tandem {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // What must be the same for a checkpoint to be continued, in words.
 std::string fingerprint_of(const Config& config) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoint/run_folder.h"
-#include "data/feed.h"
+#include "data/feed/feed.h"
 #include "device/communicator.h"
 #include "tandem/trainer.h"
 #include "train/faults.h"

@@ -1,7 +1,6 @@
 // The part of a run that each replica's thread does.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -10,14 +9,9 @@
 #include "device/logical_device.h"
 #include "tandem/error.h"
 #include "train/train_run.h"
+#include "util/clock.h"
 
 namespace tandem {
-namespace {
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-}  // namespace
 
 void TrainRun::work(int rank) {
   Replica& replica = *replicas_[static_cast<size_t>(rank)];

@@ -6,12 +6,13 @@
 // caller.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
+
+#include "util/clock.h"
 
 namespace tandem {
 
@@ -89,11 +90,6 @@ class BoundedQueue {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
-
   const size_t capacity_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -27,7 +27,7 @@ class RunChoiceTest : public ::testing::Test {
     return !choice.resumes && choice.path.parent_path() == scratch_.path() &&
            !fs::exists(choice.path) && std::regex_match(choice.path.filename().string(), by_time);
   }
-  Scratch scratch_;
+  TestFolder scratch_;
 };
 
 }  // namespace

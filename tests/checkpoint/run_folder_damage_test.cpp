@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 TEST(RunFolder, ADamagedLatestNamesTheOneBefore) {
   for (const char* file : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
-    const Scratch scratch;
+    const TestFolder scratch;
     const RunFolder folder(scratch.path());
     folder.save(checkpoint_of(10), false, 3);
     folder.save(checkpoint_of(20), false, 3);
@@ -32,7 +32,7 @@ TEST(RunFolder, ADamagedLatestNamesTheOneBefore) {
 }
 
 TEST(RunFolder, ADamagedOnlyCheckpointAdvisesAFreshStart) {
-  const Scratch scratch;
+  const TestFolder scratch;
   RunFolder(scratch.path()).save(checkpoint_of(10), false, 3);
   put(scratch / "latest" / "state.json", "{\"step\": 1.5");
   const Thrown thrown = thrown_by([&] { RunFolder(scratch.path()).load_latest(); });
@@ -42,7 +42,7 @@ TEST(RunFolder, ADamagedOnlyCheckpointAdvisesAFreshStart) {
 }
 
 TEST(RunFolder, ALatestThatLeadsNowhereIsAnErrorNotANewRun) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const RunFolder folder(scratch.path());
   folder.save(checkpoint_of(10), false, 3);
   folder.save(checkpoint_of(20), false, 3);
@@ -54,7 +54,7 @@ TEST(RunFolder, ALatestThatLeadsNowhereIsAnErrorNotANewRun) {
 }
 
 TEST(RunFolder, KilledWhileSavingAlwaysLeavesALatestThatLoads) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const RunFolder folder(scratch.path());
   folder.save(checkpoint_of(1), true, 2);
   const auto start = std::chrono::steady_clock::now();

@@ -22,7 +22,7 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 TEST(RunFolder, GivesBackWhatWasSavedBitForBit) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const RunFolder folder(scratch / "new" / "run");
   Checkpoint saved = checkpoint_of(7);
   saved.state.last_loss = 0.1 + 0.2;
@@ -42,13 +42,13 @@ TEST(RunFolder, GivesBackWhatWasSavedBitForBit) {
 }
 
 TEST(RunFolder, WithoutACheckpointThereIsNothingToLoad) {
-  const Scratch scratch;
+  const TestFolder scratch;
   EXPECT_FALSE(RunFolder(scratch.path()).load_latest());
   EXPECT_FALSE(RunFolder(scratch / "missing").latest_state());
 }
 
 TEST(RunFolder, ARunWithoutValidationHasNoBestLoss) {
-  const Scratch scratch;
+  const TestFolder scratch;
   Checkpoint checkpoint = checkpoint_of(1, true);
   checkpoint.state.best_loss.reset();
   RunFolder(scratch.path()).save(checkpoint, false, 1);
@@ -57,7 +57,7 @@ TEST(RunFolder, ARunWithoutValidationHasNoBestLoss) {
 }
 
 TEST(RunFolder, LatestFollowsAndBestStays) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const RunFolder folder(scratch.path());
   folder.save(checkpoint_of(10), true, 9);
   folder.save(checkpoint_of(20), false, 9);
@@ -68,7 +68,7 @@ TEST(RunFolder, LatestFollowsAndBestStays) {
 }
 
 TEST(RunFolder, KeepsTheNewestAndTheBest) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const RunFolder folder(scratch.path());
   for (const int64_t step : {9, 10, 11, 100}) folder.save(checkpoint_of(step), step == 9, 2);
   EXPECT_EQ(names_in(scratch.path()), (Names{"best", "latest", "step-100", "step-11", "step-9"}));
@@ -77,7 +77,7 @@ TEST(RunFolder, KeepsTheNewestAndTheBest) {
 }
 
 TEST(RunFolder, NeverRemovesWhatLatestNames) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const RunFolder folder(scratch.path());
   folder.save(checkpoint_of(100), false, 1);
   // A later checkpoint `latest` was never moved onto: its process was killed, or a user went back.
@@ -88,7 +88,7 @@ TEST(RunFolder, NeverRemovesWhatLatestNames) {
 }
 
 TEST(RunFolder, SavesAStepAgainOverTheOldOne) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const RunFolder folder(scratch.path());
   folder.save(checkpoint_of(5), false, 3);
   Checkpoint other = checkpoint_of(5);
@@ -99,7 +99,7 @@ TEST(RunFolder, SavesAStepAgainOverTheOldOne) {
 }
 
 TEST(RunFolder, AFolderThatCannotBeMadeIsAnIoError) {
-  const Scratch scratch;
+  const TestFolder scratch;
   put(scratch / "plain", "");
   const Thrown thrown =
       thrown_by([&] { RunFolder(scratch / "plain" / "run").save(checkpoint_of(1), false, 1); });

@@ -112,7 +112,7 @@ TEST(Safetensors, RefusesToWriteATypeWithoutAName) {
 }
 
 TEST(Safetensors, ReadsFilesAndNamesThoseItCannot) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto path = folder / "a.safetensors";
   write_file_atomically(path, format_safetensors({{"x", at::ones({2})}}, {}));
   EXPECT_TRUE(same_bits(read_safetensors(path).tensors.at("x"), at::ones({2})));

@@ -2,17 +2,15 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "config/resolve.h"
 #include "config/schema.h"
+#include "support/temporary_folder.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -31,29 +29,6 @@ inline std::string sentence_of(const std::function<void()>& action,
   ADD_FAILURE() << "no error was thrown";
   return "";
 }
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tandem_config_XXXXXX").string();
-    if (!mkdtemp(name.data())) ADD_FAILURE() << "no temporary folder";
-    path_ = name;
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-
-  std::string path() const { return path_.string(); }
-  // Writes a file, making its folders; gives its path.
-  std::string file(const std::string& name, const std::string& text) const {
-    const std::filesystem::path path = path_ / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return path.string();
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // An environment variable, put back at the end of the scope.
 class Variable {

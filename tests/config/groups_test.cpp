@@ -9,11 +9,11 @@ namespace {
 
 class Groups : public ::testing::Test {
  protected:
-  Groups() { configs_.emplace("TANDEM_CONFIG_DIR", folder_.path()); }
+  Groups() { configs_.emplace("TANDEM_CONFIG_DIR", folder_.path().string()); }
   std::string refusal(const std::string& word) {
     return sentence_of([&] { resolve_overrides({word}); });
   }
-  TemporaryFolder folder_;
+  TestFolder folder_;
   std::optional<Variable> configs_;
 };
 
@@ -88,7 +88,7 @@ TEST_F(ShippedGroups, Sampling) {
 }
 
 TEST_F(Groups, MergeIntoTheirSection) {
-  folder_.file("data/a/b.yaml", "batch_size: 5\n");
+  folder_.write("data/a/b.yaml", "batch_size: 5\n");
   const Resolved resolved = resolve_overrides({"+data=a/b"});
   EXPECT_EQ(resolved.config.data.batch_size, 5);
   EXPECT_FALSE(resolved.config.generation.batch_size.has_value());
@@ -96,16 +96,16 @@ TEST_F(Groups, MergeIntoTheirSection) {
 }
 
 TEST_F(Groups, TheLastChoiceReplacesTheOneBefore) {
-  folder_.file("data/a.yaml", "batch_size: 5\nnum_workers: 3\n");
-  folder_.file("data/b.yaml", "batch_size: 6\n");
+  folder_.write("data/a.yaml", "batch_size: 5\nnum_workers: 3\n");
+  folder_.write("data/b.yaml", "batch_size: 6\n");
   const Config config = resolve_overrides({"data=a", "data=b"}).config;
   EXPECT_EQ(config.data.batch_size, 6);
   EXPECT_EQ(config.data.num_workers, 16);
 }
 
 TEST_F(Groups, UnknownChoicesListWhatThereIs) {
-  folder_.file("data/tta/one.yaml", "");
-  folder_.file("data/two.yaml", "");
+  folder_.write("data/tta/one.yaml", "");
+  folder_.write("data/two.yaml", "");
   EXPECT_EQ(refusal("data=tta/onee"),
             "there is no `data` called `tta/onee` (data=tta/onee). Did you mean `tta/one`? There "
             "are: tta/one, two");
@@ -114,8 +114,8 @@ TEST_F(Groups, UnknownChoicesListWhatThereIs) {
 }
 
 TEST_F(Groups, ChoicesStayInTheirFolder) {
-  folder_.file("data/a.yaml", "");
-  folder_.file("other.yaml", "");
+  folder_.write("data/a.yaml", "");
+  folder_.write("other.yaml", "");
   for (const std::string choice : {"../other", "/etc/passwd", "a/../a", "./a", "a//a", ""}) {
     EXPECT_EQ(refusal("data=" + choice),
               "`" + choice + "` is no choice for `data` (data=" + choice +
@@ -124,27 +124,27 @@ TEST_F(Groups, ChoicesStayInTheirFolder) {
 }
 
 TEST_F(Groups, ErrorsInsideNameTheirFileAndLine) {
-  const std::string path = folder_.file("data/a.yaml", "batch_size: many\n");
+  const std::string path = folder_.write("data/a.yaml", "batch_size: many\n");
   EXPECT_EQ(
       refusal("data=a"),
       "`data.batch_size` must be a whole number from 1 to 1000000, not `many` (" + path + ":1).");
-  folder_.file("data/a.yaml", "multi_gpu: true\n");
+  folder_.write("data/a.yaml", "multi_gpu: true\n");
   EXPECT_EQ(refusal("data=a"), "there is no setting `data.multi_gpu` (" + path +
                                    ":1). Did you mean `training.multi_gpu`?");
 }
 
 TEST_F(Presets, DefaultsComeFirst) {
-  folder_.file("data/a.yaml", "batch_size: 5\nnum_workers: 3\n");
-  folder_.file("data/b.yaml", "batch_size: 6\n");
-  folder_.file("preset/p.yaml", "defaults:\n  - data: a\n  - _self_\ndata:\n  batch_size: 7\n");
+  folder_.write("data/a.yaml", "batch_size: 5\nnum_workers: 3\n");
+  folder_.write("data/b.yaml", "batch_size: 6\n");
+  folder_.write("preset/p.yaml", "defaults:\n  - data: a\n  - _self_\ndata:\n  batch_size: 7\n");
   EXPECT_EQ(resolve_overrides({"preset=p"}).config.data.batch_size, 7);
   EXPECT_EQ(resolve_overrides({"preset=p"}).config.data.num_workers, 3);
   EXPECT_EQ(resolve_overrides({"preset=p", "data=b"}).config.data.num_workers, 16);
 }
 
 TEST_F(Presets, SeveralAreLaidOnTopOfEachOther) {
-  folder_.file("preset/p.yaml", "data: {batch_size: 7, num_workers: 3}\n");
-  folder_.file("preset/q.yaml", "data: {batch_size: 8}\n");
+  folder_.write("preset/p.yaml", "data: {batch_size: 7, num_workers: 3}\n");
+  folder_.write("preset/q.yaml", "data: {batch_size: 8}\n");
   const Config config =
       resolve({.preset = "p", .overrides = {"+preset=q"}, .use_environment = false}).config;
   EXPECT_EQ(config.data.batch_size, 8);
@@ -152,20 +152,20 @@ TEST_F(Presets, SeveralAreLaidOnTopOfEachOther) {
 }
 
 TEST_F(Presets, WrongDefaults) {
-  const std::string path = folder_.file("preset/p.yaml", "defaults: {data: a}\n");
+  const std::string path = folder_.write("preset/p.yaml", "defaults: {data: a}\n");
   const std::string shape = "`defaults` must be a list of `- group: choice` (" + path + ":1)";
   EXPECT_EQ(refusal("preset=p"), shape);
-  folder_.file("preset/p.yaml", "defaults: [data]\n");
+  folder_.write("preset/p.yaml", "defaults: [data]\n");
   EXPECT_EQ(refusal("preset=p"), shape);
-  folder_.file("preset/p.yaml", "defaults: [{data: [a]}]\n");
+  folder_.write("preset/p.yaml", "defaults: [{data: [a]}]\n");
   EXPECT_EQ(refusal("preset=p"), shape);
-  folder_.file("preset/p.yaml", "defaults:\n  - dat: a\n");
+  folder_.write("preset/p.yaml", "defaults:\n  - dat: a\n");
   EXPECT_EQ(refusal("preset=p"),
             "`dat` is no section with named sets of values (" + path + ":2). Did you mean `data`?");
 }
 
 TEST_F(Presets, UnknownOne) {
-  folder_.file("preset/rtx4090.yaml", "");
+  folder_.write("preset/rtx4090.yaml", "");
   EXPECT_EQ(sentence_of([] { resolve({.preset = "rtx409", .use_environment = false}); }),
             "there is no `preset` called `rtx409` (--preset). Did you mean `rtx4090`? There are: "
             "rtx4090");
@@ -210,9 +210,9 @@ TEST_F(ShippedGroups, PresetAutoSaysWhenNoneFits) {
 }
 
 TEST(ConfigDir, FollowsTheVariable) {
-  TemporaryFolder folder;
-  const Variable variable("TANDEM_CONFIG_DIR", folder.path());
-  EXPECT_EQ(config_dir(), folder.path());
+  TestFolder folder;
+  const Variable variable("TANDEM_CONFIG_DIR", folder.path().string());
+  EXPECT_EQ(config_dir(), folder.path().string());
 }
 
 TEST(ConfigDir, RefusesAVariableThatNamesNoFolder) {

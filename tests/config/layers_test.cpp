@@ -10,10 +10,10 @@ namespace {
 class Layers : public ::testing::Test {
  protected:
   Layers() {
-    folder_.file("configs/preset/p.yaml", "data:\n  batch_size: 2\n");
-    folder_.file("configs/data/g.yaml", "batch_size: 4\n");
-    file_ = folder_.file("c.yaml", "data:\n  batch_size: 3\n");
-    configs_.emplace("TANDEM_CONFIG_DIR", folder_.path() + "/configs");
+    folder_.write("configs/preset/p.yaml", "data:\n  batch_size: 2\n");
+    folder_.write("configs/data/g.yaml", "batch_size: 4\n");
+    file_ = folder_.write("c.yaml", "data:\n  batch_size: 3\n");
+    configs_.emplace("TANDEM_CONFIG_DIR", folder_.path().string() + "/configs");
   }
 
   void expect_winner(const ResolveRequest& request, int64_t value, Source::Layer layer,
@@ -24,7 +24,7 @@ class Layers : public ::testing::Test {
     EXPECT_EQ(resolved.sources.at("data.batch_size").where, where);
   }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   std::optional<Variable> configs_;
   std::string file_;
 };
@@ -123,9 +123,9 @@ TEST(TwoNames, DifferentValuesAreRefusedWithBothPlaces) {
             }),
             "`data.buffer_size` is 50 (--buffer-size) and `data.prefetch_buffer_size` is 16 "
             "(prefetch_buffer_size=16), but both are names of `data.buffer_size`");
-  TemporaryFolder folder;
+  TestFolder folder;
   const std::string path =
-      folder.file("c.yaml", "data:\n  pipeline_buffer_size: 8\n  prefetch_buffer_size: 16\n");
+      folder.write("c.yaml", "data:\n  pipeline_buffer_size: 8\n  prefetch_buffer_size: 16\n");
   EXPECT_EQ(sentence_of([&] { resolve_file(path); }),
             "`data.pipeline_buffer_size` is 8 (" + path +
                 ":2) and `data.prefetch_buffer_size` is 16 (" + path +
@@ -150,16 +150,16 @@ TEST(TwoNames, EqualValuesAreFine) {
 }
 
 TEST(TwoNames, TheLatestUnderEachNameCounts) {
-  TemporaryFolder folder;
-  const std::string path = folder.file("c.yaml", "prefetch_buffer_size: 8\n");
+  TestFolder folder;
+  const std::string path = folder.write("c.yaml", "prefetch_buffer_size: 8\n");
   EXPECT_EQ(
       resolve_file(path, {"buffer_size=16", "prefetch_buffer_size=16"}).config.data.buffer_size,
       16);
 }
 
 TEST(TwoNames, OneNameInTwoLayersIsPrecedence) {
-  TemporaryFolder folder;
-  const std::string path = folder.file("c.yaml", "data:\n  buffer_size: 8\n");
+  TestFolder folder;
+  const std::string path = folder.write("c.yaml", "data:\n  buffer_size: 8\n");
   EXPECT_EQ(resolve({.config_file = path,
                      .flags = {{"--buffer-size", "50"}},
                      .overrides = {"buffer_size=60"},
@@ -201,10 +201,10 @@ TEST(Notices, AFlatNameThatReachesAReaderBringsNone) {
 }
 
 TEST(Notices, AFileMayListDefaultsInSilence) {
-  TemporaryFolder folder;
-  EXPECT_TRUE(resolve_file(folder.file("a.yaml", "generation:\n  top_k: 50\n")).notices.empty());
-  EXPECT_TRUE(
-      has(resolve_file(folder.file("b.yaml", "generation:\n  top_k: 51\n")).notices, unread_top_k));
+  TestFolder folder;
+  EXPECT_TRUE(resolve_file(folder.write("a.yaml", "generation:\n  top_k: 50\n")).notices.empty());
+  EXPECT_TRUE(has(resolve_file(folder.write("b.yaml", "generation:\n  top_k: 51\n")).notices,
+                  unread_top_k));
 }
 
 }  // namespace tandem

@@ -16,12 +16,12 @@ TEST(Overrides, FlatAndDottedNamesAreEqual) {
 }
 
 TEST(Overrides, ThreeWaysToSetMultiGpuAreEqual) {
-  TemporaryFolder folder;
+  TestFolder folder;
   const Config aggregate{.training = {.multi_gpu = true}};
   expect_equal(aggregate, Config::from_overrides({"multi_gpu=true"}));
   expect_equal(aggregate,
-               Config::from_yaml(folder.file("c.yaml", "training:\n  multi_gpu: true\n")));
-  expect_equal(aggregate, Config::from_yaml(folder.file("flat.yaml", "multi_gpu: true\n")));
+               Config::from_yaml(folder.write("c.yaml", "training:\n  multi_gpu: true\n")));
+  expect_equal(aggregate, Config::from_yaml(folder.write("flat.yaml", "multi_gpu: true\n")));
 }
 
 TEST(Overrides, FlatNameThatLivesInTwoSectionsSetsBoth) {

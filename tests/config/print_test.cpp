@@ -41,7 +41,7 @@ Value random_value(const Setting& setting, std::mt19937_64& random) {
 }  // namespace
 
 TEST(PrintConfig, LoadsAgainToTheSame) {
-  TemporaryFolder folder;
+  TestFolder folder;
   std::mt19937_64 random(20);
   for (int round = 0; round < 150; ++round) {
     Resolved before;
@@ -50,7 +50,7 @@ TEST(PrintConfig, LoadsAgainToTheSame) {
       before.sources[setting.key].where = random_text(random);
     }
     const std::string text = print_config(before);
-    const Config after = Config::from_yaml(folder.file("c.yaml", text));
+    const Config after = Config::from_yaml(folder.write("c.yaml", text));
     expect_equal(before.config, after);
     if (HasFailure()) FAIL() << text;
   }
@@ -69,8 +69,8 @@ TEST(PrintConfig, SaysWhereEachValueComesFrom) {
 }
 
 TEST(PrintConfig, OfDefaultsLoadsWithoutNotices) {
-  TemporaryFolder folder;
-  const std::string path = folder.file("c.yaml", print_config(resolve_overrides({})));
+  TestFolder folder;
+  const std::string path = folder.write("c.yaml", print_config(resolve_overrides({})));
   EXPECT_TRUE(resolve_file(path).notices.empty());
 }
 

@@ -9,7 +9,7 @@ namespace {
 class YamlFile : public ::testing::Test {
  protected:
   Config load(const std::string& text) { return resolve_file(write(text)).config; }
-  std::string write(const std::string& text) { return path_ = folder_.file("c.yaml", text); }
+  std::string write(const std::string& text) { return path_ = folder_.write("c.yaml", text); }
 
   // The sentence, with the path cut down to the file's name.
   std::string refusal(const std::string& text) {
@@ -17,13 +17,13 @@ class YamlFile : public ::testing::Test {
     return without_folder(sentence_of([&] { resolve_file(path_); }));
   }
   std::string without_folder(std::string sentence) {
-    const std::string folder = folder_.path() + "/";
+    const std::string folder = folder_.path().string() + "/";
     for (size_t at; (at = sentence.find(folder)) != std::string::npos;)
       sentence.erase(at, folder.size());
     return sentence;
   }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   std::string path_;
 };
 
@@ -177,11 +177,11 @@ TEST_F(YamlFile, TooLarge) {
 }
 
 TEST_F(YamlFile, FilesThatCannotBeRead) {
-  const std::string missing = folder_.path() + "/none.yaml";
+  const std::string missing = folder_.path().string() + "/none.yaml";
   EXPECT_EQ(without_folder(sentence_of([&] { Config::from_yaml(missing); }, ErrorKind::io)),
             "cannot open the settings file `none.yaml`: No such file or directory");
-  EXPECT_EQ(sentence_of([&] { resolve_file(folder_.path()); }, ErrorKind::io),
-            "`" + folder_.path() + "` is a folder, not a settings file");
+  EXPECT_EQ(sentence_of([&] { resolve_file(folder_.path().string()); }, ErrorKind::io),
+            "`" + folder_.path().string() + "` is a folder, not a settings file");
 }
 
 }  // namespace tandem

@@ -10,7 +10,7 @@
 namespace tandem::tests {
 
 TEST(HostChecks, ADiskThatIsNotThereFails) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const std::string path = (scratch / "missing").string();
   const Check check = check_disk(path);
   EXPECT_EQ(check.verdict, Verdict::fail);
@@ -25,7 +25,7 @@ TEST(HostChecks, ADiskWithoutRoomFails) {
 }
 
 TEST(HostChecks, AFolderThatMayNotBeWrittenFails) {
-  const Scratch scratch;
+  const TestFolder scratch;
   std::filesystem::permissions(scratch.path(), std::filesystem::perms(0555));
   const ChildEnd end = in_child([&] {
     if (geteuid() == 0 && setuid(65534) != 0) return;

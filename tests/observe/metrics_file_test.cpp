@@ -46,7 +46,7 @@ using Steps = std::vector<int64_t>;
 }  // namespace
 
 TEST(MetricsFile, HasOneObjectAStep) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const auto path = scratch / "metrics.jsonl";
   MetricsFile metrics(path, 0);
   metrics.add(step_of(1));
@@ -59,14 +59,14 @@ TEST(MetricsFile, HasOneObjectAStep) {
 }
 
 TEST(MetricsFile, KeepsLossesToTheLastBit) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const double loss = 0.1 + 0.2;
   MetricsFile(scratch / "m", 0).add(step_of(1, loss));
   EXPECT_EQ(lines_of(scratch / "m").at(0)["loss"].get<double>(), loss);
 }
 
 TEST(MetricsFile, HasEachStepOnceAfterAResume) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const auto path = scratch / "m";
   {
     MetricsFile metrics(path, 0);
@@ -79,14 +79,14 @@ TEST(MetricsFile, HasEachStepOnceAfterAResume) {
 }
 
 TEST(MetricsFile, AFreshRunInAnOldFolderBeginsAnew) {
-  const Scratch scratch;
+  const TestFolder scratch;
   MetricsFile(scratch / "m", 0).add(step_of(1));
   MetricsFile again(scratch / "m", 0);
   EXPECT_EQ(steps_of(scratch / "m"), Steps{});
 }
 
 TEST(MetricsFile, DropsABrokenLastLine) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const auto path = scratch / "m";
   put(path, "{\"step\":1,\"loss\":1}\n{\"step\":2,\"lo");
   MetricsFile metrics(path, 2);
@@ -95,7 +95,7 @@ TEST(MetricsFile, DropsABrokenLastLine) {
 }
 
 TEST(MetricsFile, DropsWhatIsNoMetric) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const auto path = scratch / "m";
   put(path, "\n[1]\nnull\n{\"step\":\"two\"}\n{\"step\":1}\n{\"loss\":1}\n");
   MetricsFile metrics(path, 2);
@@ -103,7 +103,7 @@ TEST(MetricsFile, DropsWhatIsNoMetric) {
 }
 
 TEST(MetricsFile, ThatCannotBeOpenedIsAnIoError) {
-  const Scratch scratch;
+  const TestFolder scratch;
   put(scratch / "plain", "");
   const auto path = scratch / "plain" / "m";
   const Thrown thrown = thrown_by([&] { MetricsFile metrics(path, 0); });
@@ -113,7 +113,7 @@ TEST(MetricsFile, ThatCannotBeOpenedIsAnIoError) {
 }
 
 TEST(MetricsFile, ThatCannotGrowIsAnIoError) {
-  const Scratch scratch;
+  const TestFolder scratch;
   const auto path = scratch / "m";
   const ChildEnd end = in_child([&] {
     signal(SIGXFSZ, SIG_IGN);

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "data/feed.h"
+#include "data/feed/feed.h"
 #include "device/communicator.h"
 #include "device/simulated.h"
 #include "nn/checksum.h"

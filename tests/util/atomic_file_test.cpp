@@ -35,7 +35,7 @@ void limit_file_size(rlim_t bytes) {
 }  // namespace
 
 TEST(AtomicFile, WritesAndReplacesWholeFiles) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto path = folder / "a.bin";
   const std::string bytes("zero \0 inside", 13);
   write_file_atomically(path, bytes);
@@ -48,7 +48,7 @@ TEST(AtomicFile, WritesAndReplacesWholeFiles) {
 }
 
 TEST(AtomicFile, WritesToANameInTheCurrentFolder) {
-  const Scratch folder;
+  const TestFolder folder;
   const ChildEnd end = in_child([&] {
     fs::current_path(folder.path());
     write_file_atomically("plain", "text");
@@ -58,7 +58,7 @@ TEST(AtomicFile, WritesToANameInTheCurrentFolder) {
 }
 
 TEST(AtomicFile, LeavesTheOldFileWhenTheDiskIsFull) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto path = folder / "a.bin";
   const ChildEnd end = in_child([&] {
     const bool small_disk = mount_a_small_disk(folder.path());
@@ -80,7 +80,7 @@ TEST(AtomicFile, LeavesTheOldFileWhenTheDiskIsFull) {
 }
 
 TEST(AtomicFile, LeavesTheOldFileWhenFilesMayNotBeThatLarge) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto path = folder / "a.bin";
   write_file_atomically(path, "old");
   const ChildEnd end = in_child([&] {
@@ -94,7 +94,7 @@ TEST(AtomicFile, LeavesTheOldFileWhenFilesMayNotBeThatLarge) {
 }
 
 TEST(AtomicFile, SaysWhyAFolderRefuses) {
-  const Scratch folder;
+  const TestFolder folder;
   put(folder / "plain", "");
   const auto below = folder / "plain" / "a";
   const Thrown write = thrown_by([&] { write_file_atomically(below, "x"); });
@@ -106,7 +106,7 @@ TEST(AtomicFile, SaysWhyAFolderRefuses) {
 }
 
 TEST(AtomicFile, AFolderThatMayNotBeWrittenGivesAHint) {
-  const Scratch folder;
+  const TestFolder folder;
   fs::permissions(folder.path(), fs::perms(0555));
   const ChildEnd end = in_child([&] {
     if (geteuid() == 0 && setuid(65534) != 0) return;
@@ -119,7 +119,7 @@ TEST(AtomicFile, AFolderThatMayNotBeWrittenGivesAHint) {
 }
 
 TEST(AtomicFile, ReadingWhatIsNotThereNamesIt) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto path = folder / "missing";
   const Thrown thrown = thrown_by([&] { read_file(path); });
   EXPECT_EQ(thrown.kind, "io");

@@ -21,7 +21,7 @@ void save_folder(const fs::path& place, const std::string& text) {
 }  // namespace
 
 TEST(FolderDraft, AppearsAtCommitOnly) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto place = folder / "a";
   FolderDraft draft(place);
   put(draft.path() / "file", "text");
@@ -32,7 +32,7 @@ TEST(FolderDraft, AppearsAtCommitOnly) {
 }
 
 TEST(FolderDraft, VanishesWithoutCommit) {
-  const Scratch folder;
+  const TestFolder folder;
   {
     FolderDraft draft(folder / "a");
     put(draft.path() / "file", "text");
@@ -41,7 +41,7 @@ TEST(FolderDraft, VanishesWithoutCommit) {
 }
 
 TEST(FolderDraft, ChangesPlacesWithAnExistingFolder) {
-  const Scratch folder;
+  const TestFolder folder;
   save_folder(folder / "a", "old");
   put(folder / "a" / "only old", "x");
   save_folder(folder / "a", "new");
@@ -51,7 +51,7 @@ TEST(FolderDraft, ChangesPlacesWithAnExistingFolder) {
 }
 
 TEST(FolderDraft, WorksInTheCurrentFolder) {
-  const Scratch folder;
+  const TestFolder folder;
   const ChildEnd end = in_child([&] {
     fs::current_path(folder.path());
     save_folder("a", "old");
@@ -62,7 +62,7 @@ TEST(FolderDraft, WorksInTheCurrentFolder) {
 }
 
 TEST(FolderDraft, LeftoversAreRemovedAndNothingElse) {
-  const Scratch folder;
+  const TestFolder folder;
   make_folder(folder / ".draft-1-step-5" / "inner");
   put(folder / ".draft-2-latest", "");
   make_folder(folder / "step-5");
@@ -74,7 +74,7 @@ TEST(FolderDraft, LeftoversAreRemovedAndNothingElse) {
 }
 
 TEST(FolderDraft, CannotBeMadeUnderAFile) {
-  const Scratch folder;
+  const TestFolder folder;
   put(folder / "plain", "");
   const Thrown thrown = thrown_by([&] { FolderDraft draft(folder / "plain" / "a"); });
   EXPECT_EQ(thrown.kind, "io");
@@ -82,7 +82,7 @@ TEST(FolderDraft, CannotBeMadeUnderAFile) {
 }
 
 TEST(FolderDraft, IsWholeWhenItsProcessIsKilledAtAnyMoment) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto place = folder / "a";
   save_folder(place, std::string(1000, 'a'));
   std::mt19937 random(7);
@@ -102,7 +102,7 @@ TEST(FolderDraft, IsWholeWhenItsProcessIsKilledAtAnyMoment) {
 }
 
 TEST(PointLink, IsMadeAndReplaced) {
-  const Scratch folder;
+  const TestFolder folder;
   point_link(folder / "latest", "step-1");
   EXPECT_EQ(fs::read_symlink(folder / "latest"), "step-1");
   point_link(folder / "latest", "step-2");
@@ -111,7 +111,7 @@ TEST(PointLink, IsMadeAndReplaced) {
 }
 
 TEST(PointLink, IsNeverMissingWhileItIsReplaced) {
-  const Scratch folder;
+  const TestFolder folder;
   point_link(folder / "latest", "0");
   const pid_t child = fork();
   if (child == 0) {
@@ -125,7 +125,7 @@ TEST(PointLink, IsNeverMissingWhileItIsReplaced) {
 }
 
 TEST(PointLink, DoesNotReplaceAFolderAndLeavesNoDraft) {
-  const Scratch folder;
+  const TestFolder folder;
   make_folder(folder / "latest" / "inner");
   const Thrown thrown = thrown_by([&] { point_link(folder / "latest", "step-1"); });
   EXPECT_EQ(thrown.kind, "io");

@@ -20,7 +20,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
 }  // namespace
 
 TEST(LogFile, HasEveryLineWithItsTimeAndLevel) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto path = folder / "run.log";
   in_child([&] {
     set_up_log({.verbosity = -1, .file = path.string()});
@@ -43,7 +43,7 @@ TEST(LogFile, HasEveryLineWithItsTimeAndLevel) {
 }
 
 TEST(LogFile, IsContinuedByTheNextRun) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto path = folder / "run.log";
   for (const char* line : {"first", "second"}) {
     in_child([&] {
@@ -56,7 +56,7 @@ TEST(LogFile, IsContinuedByTheNextRun) {
 }
 
 TEST(LogFile, ThatCannotBeWrittenIsAnIoError) {
-  const Scratch folder;
+  const TestFolder folder;
   put(folder / "plain", "");
   const std::string path = (folder / "plain" / "run.log").string();
   const Thrown thrown = thrown_by([&] { set_up_log({.file = path}); });
@@ -67,7 +67,7 @@ TEST(LogFile, ThatCannotBeWrittenIsAnIoError) {
 }
 
 TEST(LogFile, LinesOfManyThreadsStayWhole) {
-  const Scratch folder;
+  const TestFolder folder;
   const auto path = folder / "run.log";
   const ChildEnd end = in_child([&] {
     set_up_log({.file = path.string()});

@@ -1,37 +1,17 @@
-// What tests of files and errors share: a folder that cleans up after itself, and what an action
-// throws.
+// What tests of files and errors share: what is in a file, and what an action throws.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
+#include "support/temporary_folder.h"
 #include "tandem/error.h"
-#include "util/atomic_file.h"
 
 namespace tandem::tests {
-
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "tandem_XXXXXX").string();
-    if (!mkdtemp(name.data())) ADD_FAILURE() << "no temporary folder";
-    path_ = name;
-  }
-  ~Scratch() { remove_tree(path_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void put(const std::filesystem::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary) << bytes;

@@ -1,8 +1,8 @@
-#include "data/byte_corpus.h"
+#include "data/feed/byte_corpus.h"
 
 #include <gtest/gtest.h>
 
-#include "data/feed.h"
+#include "data/feed/feed.h"
 #include "nn/tensors.h"
 #include "util/counted_random.h"
 #include "util/scratch.h"
@@ -22,7 +22,7 @@ class ByteCorpusTest : public ::testing::Test {
     put(scratch_ / "text", text);
   }
   ByteCorpus corpus() const { return {(scratch_ / "text").string(), context}; }
-  Scratch scratch_;
+  TestFolder scratch_;
 };
 
 void expect_same(const Batch& a, const Batch& b) {

@@ -1,4 +1,4 @@
-#include "data/feed.h"
+#include "data/feed/feed.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class FeedTest : public ::testing::Test {
   }
   ByteCorpus corpus() const { return {(scratch_ / "text").string(), 8}; }
   LogicalDevice& cpu() const { return DeviceRegistry::get().cpu(); }
-  Scratch scratch_;
+  TestFolder scratch_;
 };
 
 }  // namespace

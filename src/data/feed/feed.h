@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "data/byte_corpus.h"
+#include "data/feed/byte_corpus.h"
 #include "util/bounded_queue.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "data/byte_corpus.h"
+#include "data/feed/byte_corpus.h"
 
 #include <fmt/format.h>
 

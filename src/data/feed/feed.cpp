@@ -1,4 +1,4 @@
-#include "data/feed.h"
+#include "data/feed/feed.h"
 
 #include <algorithm>
 
