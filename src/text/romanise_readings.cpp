@@ -1,0 +1,528 @@
+#include "text/romanise_readings.h"
+
+#include <string>
+#include <unordered_map>
+
+namespace tandem {
+
+namespace {
+
+// The readings of pypinyin 0.55 (MIT licence) for the characters of GB 2312 where ICU's differ, and
+// for words of two characters of its first level that are not read as their characters are alone.
+constexpr std::u32string_view readings =
+    UR"(
+瘩da1 地di4 哄hong3 迹ji4 绩ji4 咳ke2 罗luo2 漂piao1 埔pu3 啥sha2 甚shen4 谁shui2 拓tuo4 兴xing1
+驯xun4 帧zhen1 著zhu4 卓zhuo2 仔zai3 伽ga1 诤zheng4 艹cao3 呒wu3 彷pang2 徵zheng1 袷jia2 蹒pan2
+謦qing3 黾min3 一个yi2ge4 一了yi1liao3 一代yi2dai4 一似yi1si4 一倍yi2bei4 一匹yi4pi3 一半yi2ban4
+一卷yi1juan4 一只yi1zhi1 一向yi2xiang4 一场yi1chang2 一定yi2ding4 一宿yi1xiu3 一幕yi2mu4
+一干yi1gan1 一度yi2du4 一得yi1de5 一怔yi2zheng4 一成yi4cheng2 一扎yi1za1 一撮yi1zuo3 一旦yi2dan4
+一月yi2yue4 一服yi1fu4 一朝yi1zhao1 一流yi4liu2 一点yi4dian3 一百yi4bai3 一直yi4zhi2 一致yi2zhi4
+一般yi4ban1 一觉yi1jiao4 一贯yi2guan4 一起yi4qi3 一通yi2tong4 一隅yi4yu2 一面yi2mian4
+万卷wan4juan4 丈量zhang4liang2 三更san1geng1 三藏san1zang4 三重san1chong2 上供shang4gong4
+上卷shang4juan4 上声shang3sheng1 上头shang4tou5 上将shang4jiang4 上当shang4dang4 上相shang4xiang4
+上行shang4hang2 下乘xia4sheng4 下卷xia4juan4 下处xia4chu3 下头xia4tou5 下帖xia4tie3 下调xia4tiao2
+不义bu2yi4 不了bu4liao3 不会bu2hui4 不住bu2zhu4 不到bu2dao4 不寐bu2mei4 不对bu2dui4 不尽bu4jin4
+不当bu4dang4 不悦bu2yue4 不是bu2shi4 不禁bu4jin1 不要bu2yao4 不见bu2jian4 不遂bu4sui2 与会yu4hui4
+与赛yu4sai4 与闻yu4wen2 丑相chou3xiang4 丑角chou3jue2 专差zhuan1chai1 专横zhuan1heng4
+专长zhuan1chang2 东阿dong1e1 严处yan2chu3 丧乱sang1luan4 丧事sang1shi4 丧假sang1jia4
+丧家sang1jia1 丧服sang1fu2 丧礼sang1li3 丧葬sang1zang4 丧钟sang1zhong1 丫头ya1tou5
+中伤zhong4shang1 中卷zhong1juan4 中奖zhong4jiang3 中将zhong1jiang4 中弹zhong4dan4 中彩zhong4cai3
+中招zhong4zhao1 中暑zhong4shu3 中标zhong4biao1 中毒zhong4du2 中牟zhong1mu4 中行zhong1hang2
+中计zhong4ji4 中都zhong1du1 中长zhong1chang2 中靶zhong4ba3 中风zhong4feng1 串供chuan4gong4
+临了lin2liao3 临帖lin2tie4 临难lin2nan4 丹参dan1shen1 为主wei2zhu3 为人wei2ren2 为伍wei2wu3
+为害wei2hai4 为患wei2huan4 为政wei2zheng4 为数wei2shu4 为时wei2shi2 为期wei2qi1 为止wei2zhi3
+为生wei2sheng1 为限wei2xian4 为难wei2nan2 为首wei2shou3 主仆zhu3pu2 主将zhu3jiang4 主角zhu3jue2
+丽水li2shui3 丽都li4du1 久长jiu3chang2 乐亭lao4ting2 乐器yue4qi4 乐团yue4tuan2 乐坛yue4tan2
+乐官yue4guan1 乐工yue4gong1 乐师yue4shi1 乐府yue4fu3 乐律yue4lv4 乐感yue4gan3 乐户yue4hu4
+乐手yue4shou3 乐曲yue4qu3 乐歌yue4ge1 乐毅yue4yi4 乐池yue4chi2 乐清yue4qing1 乐理yue4li3
+乐章yue4zhang1 乐舞yue4wu3 乐谱yue4pu3 乐迷yue4mi2 乐都le4du1 乐队yue4dui4 乐音yue4yin1
+乘兴cheng2xing4 乘舆sheng4yu2 九重jiu3chong2 乞降qi3xiang2 乡长xiang1chang2 书卷shu1juan4
+乱发luan4fa4 乱弹luan4tan2 乳晕ru3yun4 乳臭ru3xiu4 了了liao3liao3 了事liao3shi4 了却liao3que4
+了局liao3ju2 了当liao3dang4 了得liao3de5 了悟liao3wu4 了断liao3duan4 了无liao3wu2 了然liao3ran2
+了结liao3jie2 了解liao3jie3 了账liao3zhang4 争得zheng1de5 事假shi4jia4 二重er4chong2 于思yu2sai1
+亏得kui1de5 亏累kui1lei3 互为hu4wei2 五更wu3geng1 交卷jiao1juan4 交差jiao1chai1 交恶jiao1wu4
+交行jiao1hang2 交还jiao1huan2 产假chan3jia4 京都jing1du1 亮相liang4xiang4 亲为qin1wei2
+亲子qin1zi3 亲家qing4jia5 人为ren2wei2 人参ren2shen1 什物shi2wu4 什锦shi2jin3 仁儿ren2er5
+仆人pu2ren2 仆从pu2cong2 仆妇pu2fu4 仆役pu2yi4 仇姓qiu2xing4 今朝jin1zhao1 仓卒cang1cu4
+仔密zi3mi4 仔猪zi3zhu1 仔畜zi3chu4 仔细zi3xi4 仔肩zi1jian1 仔鱼zi3yu2 仔鸡zi3ji1 他处ta1chu3
+代为dai4wei2 令狐ling2hu2 以为yi3wei2 以还yi3huan2 仰给yang3ji3 任丘ren2qiu1 任姓ren2xing4
+伎俩ji4liang3 休假xiu1jia4 会儿hui4er5 会计kuai4ji4 传略zhuan4lve4 传记zhuan4ji4 伯伯bo2bo5
+估衣gu4yi1 估量gu1liang2 伸长shen1chang2 伺侯ci4hou4 伺弄si4nong4 伺机si4ji1 伺隙si4xi4
+似乎si4hu1 似曾si4ceng2 体己ti1ji3 何干he2gan1 何曾he2zeng1 余兴yu2xing4 余切yu2qie1 佛事fo2shi4
+佛会fo2hui4 佛像fo2xiang4 佛光fo2guang1 佛典fo2dian3 佛号fo2hao4 佛堂fo2tang2 佛塔fo2ta3
+佛学fo2xue2 佛家fo2jia1 佛寺fo2si4 佛山fo2shan1 佛性fo2xing4 佛手fo2shou3 佛教fo2jiao4
+佛殿fo2dian4 佛法fo2fa3 佛爷fo2ye2 佛牙fo2ya2 佛珠fo2zhu1 佛祖fo2zu3 佛系fo2xi4 佛经fo2jing1
+佛门fo2men2 佛陀fo2tuo2 作为zuo4wei2 作坊zuo1fang5 作曲zuo4qu3 佣金yong4jin1 佣钱yong4qian2
+使得shi3de5 例假li4jia4 供事gong4shi4 供佛gong4fo2 供养gong4yang3 供品gong4pin3 供奉gong4feng4
+供应gong1ying4 供果gong4guo3 供案gong4an4 供桌gong4zhuo1 供状gong4zhuang4 供献gong4xian4
+供称gong4cheng1 供给gong1ji3 供职gong4zhi2 供认gong4ren4 供词gong4ci2 侧歪zhai1wai1
+便了bian4liao3 便宜pian2yi5 便溺bian4niao4 便血bian4xie3 俏头qiao4tou5 俗曲su2qu3 信差xin4chai1
+修长xiu1chang2 倒下dao3xia4 倒仓dao3cang1 倒伏dao3fu2 倒休dao3xiu1 倒包dao3bao1 倒卖dao3mai4
+倒反dao3fan3 倒台dao3tai2 倒嗓dao3sang3 倒嚼dao3jiao4 倒圈dao3juan4 倒地dao3di4 倒坍dao3tan1
+倒垂dao3chui2 倒塌dao3ta1 倒头dao3tou2 倒序dao3xu4 倒座dao3zuo4 倒弄dao3nong4 倒戈dao3ge1
+倒手dao3shou3 倒找dao3zhao3 倒把dao3ba3 倒换dao3huan4 倒数dao4shu3 倒是dao3shi4 倒替dao3ti4
+倒板dao3ban3 倒毙dao3bi4 倒汇dao3hui4 倒灶dao3zao4 倒爷dao3ye2 倒牙dao3ya2 倒班dao3ban1
+倒票dao3piao4 倒算dao3suan4 倒腾dao3teng2 倒茬dao3cha2 倒账dao3zhang4 倒运dao3yun4 倒错dao3cuo4
+倒闭dao3bi4 倒阁dao3ge2 倒霉dao3mei2 倔强jue2jiang4 倘佯chang2yang2 倡优chang1you1 值当zhi2dang4
+值得zhi2de5 倾倒qing1dao3 假日jia4ri4 假期jia4qi1 假条jia4tiao2 偏差pian1cha1 停当ting2dang4
+停泊ting2bo2 健将jian4jiang4 偷空tou1kong4 偿还chang2huan2 傀儡kui3lei3 儒将ru2jiang4
+允当yun3dang4 元曲yuan2qu3 充分chong1fen4 充塞chong1se4 兆头zhao4tou5 光晕guang1yun4
+光杆guang1gan3 光栅guang1shan1 免得mian3de5 免麻wen4ma2 党参dang3shen1 入行ru4hang2
+公了gong1liao3 公仆gong1pu2 公假gong1jia4 公差gong1chai1 公转gong1zhuan4 六安lu4an1 兰若lan2re3
+共处gong4chu3 关卡guan1qia3 关塞guan1sai4 兴会xing4hui4 兴味xing4wei4 兴头xing4tou5 兴致xing4zhi4
+兴趣xing4qu4 兵差bing1chai1 典当dian3dang4 养分yang3fen4 兼差jian1chai1 内传nei4zhuan4
+内子nei4zi3 内应nei4ying4 内省nei4xing3 内行nei4hang2 冒顿mo4du2 冗长rong3chang2 军乐jun1yue4
+军帖jun1tie3 农舍nong2she4 农行nong2hang2 冠军guan4jun1 冠名guan4ming2 冠礼guan4li3
+冬种dong1zhong4 冯河ping2he2 冰斗bing1dou3 冲劲chong4jin4 冲压chong4ya1 冲子chong4zi5
+冲孔chong4kong3 冲床chong4chuang2 冲模chong4mu2 冷颤leng3zhan4 冻儿dong4er5 净尽jing4jin4
+净得jing4de5 准假zhun3jia4 准头zhun3tou5 准将zhun3jiang4 几乎ji1hu1 几只ji3zhi1 几希ji1xi1
+几微ji1wei1 几曾ji3zeng1 几案ji1an4 几率ji1lv4 几至ji1zhi4 凭藉ping2jie4 凶横xiong1heng4
+凶煞xiong1sha4 凶相xiong1xiang4 出丧chu1sang1 出塞chu1sai4 出处chu1chu3 出差chu1chai1 出没chu1mo4
+出落chu1la4 出血chu1xie3 击中ji1zhong4 刀削dao1xiao1 刀把dao1ba4 刁横diao1heng4 刁难diao1nan4
+分为fen1wei2 分内fen4nei4 分叉fen1cha4 分外fen4wai4 分子fen4zi3 分当fen4dang1 分得fen1de5
+分行fen1hang2 分量fen4liang4 分际fen4ji4 切中qie4zhong4 切入qie1ru4 切分qie1fen1 切切qie1qie1
+切削qie1xiao1 切割qie1ge1 切变qie1bian4 切口qie1kou3 切屑qie1xie4 切当qie4dang4 切断qie1duan4
+切点qie1dian3 切片qie1pian4 切磋qie1cuo1 切糕qie1gao1 切结qie1jie2 切花qie1hua1 切除qie1chu2
+切面qie1mian4 刊载kan1zai3 划划hua2hua2 划子hua2zi5 划拉hua2la1 划拳hua2quan2 划桨hua2jiang3
+划算hua2suan4 划船hua2chuan2 划艇hua2ting3 划行hua2xing2 划过hua2guo4 列传lie4zhuan4
+刚劲gang1jing4 创伤chuang1shang1 创口chuang1kou3 创痕chuang1hen2 创痛chuang1tong4
+创面chuang1mian4 判处pan4chu3 刨冰bao4bing1 刨刀bao4dao1 刨子bao4zi3 刨平bao4ping2
+刨床bao4chuang2 刨花bao4hua1 利得li4de5 利爪li4zhua3 别传bie2zhuan4 别嘴bie4zui3 别扭bie4niu3
+刮削gua1xiao1 刷白shua4bai2 刹时cha4shi2 刹那cha4na4 刺啦ci1la1 刺溜ci1liu1 刺痒ci4yang2
+刻划ke4hua2 刻薄ke4bo2 剃发ti4fa4 削发xue1fa4 削球xiao1qiu2 削皮xiao1pi2 削面xiao1mian4
+前头qian2tou5 剥剥bao1bao1 剥取bao1qu3 剥壳bao1ke2 剥皮bao1pi2 剥脱bao1tuo1 剥除bao1chu2
+剧曲ju4qu3 剪发jian3fa4 割切ge1qie1 剿袭chao1xi2 剿说chao1shuo1 劈叉pi3cha4 劈成pi3cheng2
+劈柴pi3chai2 力尽li4jin4 劝降quan4xiang2 办差ban4chai1 功夫gong1fu5 动弹dong4tan2 助兴zhu4xing4
+劫难jie2nan4 劲儿jin4er5 劲兵jing4bing1 劲吹jing4chui1 劲射jing4she4 劲敌jing4di2 劲旅jing4lv3
+劲松jing4song1 劲直jing4zhi2 劲草jing4cao3 劲风jing4feng1 势头shi4tou5 勇将yong3jiang4
+勉强mian3qiang3 勒令le4ling4 勒派le4pai4 勒索le4suo3 勒逼le4bi1 勘校kan1jiao4 勤朴qin2piao2
+勾勒gou1le4 勾当gou4dang4 匀称yun2chen4 包干bao1gan1 包扎bao1za1 北斗bei3dou3 北曲bei3qu3
+匙子chi2zi5 午觉wu3jiao4 半宿ban4xiu3 半拉ban4la3 半载ban4zai3 华发hua2fa4 华山hua4shan1
+协调xie2tiao2 卒子zu2zi3 单于chan2yu2 单姓shan4xing4 单杠dan1gang4 单薄dan1bo2 卖相mai4xiang4
+南乐nan2yue4 南无na1mo2 卜居bu3ju1 卜辞bu3ci2 卜骨bu3gu3 占卜zhan1bu3 占星zhan1xing1
+占梦zhan1meng4 占课zhan1ke4 卡具qia3ju4 卡壳qia3ke2 卡子qia3zi5 卧倒wo4dao3 印儿yin4er5
+印把yin4ba4 危难wei1nan4 即兴ji2xing4 卷卷juan4juan4 卷发juan3fa4 卷宗juan4zong1 卷帘juan4lian2
+卷柏juan4bai3 卷轴juan4zhou2 卷面juan4mian4 厄难e4nan4 历尽li4jin4 压倒ya1dao3 压卷ya1juan4
+压板ya4ban3 压蔓ya1wan4 压轴ya1zhou4 厌恶yan4wu4 厚朴hou4po4 厚薄hou4bo2 厦门xia4men2 参与can1yu4
+参商shen1shang1 参差cen1ci1 参校can1jiao4 参茸shen1rong2 参错cen1cuo4 叉儿cha1er5 叉开cha3kai1
+双杠shuang1gang4 双重shuang1chong2 反应fan3ying4 反弹fan3tan2 反扒fan3pa2 反省fan3xing3
+反间fan3jian4 发丧fa1sang1 发乳fa4ru3 发刷fa4shua1 发卡fa4qia3 发型fa4xing2 发套fa4tao4
+发妻fa4qi1 发屋fa4wu1 发廊fa4lang2 发式fa4shi4 发怔fa1zheng4 发指fa4zhi3 发癣fa4xuan3 发箍fa4gu1
+发网fa4wang3 发胶fa4jiao1 发菜fa4cai4 发蒙fa1meng1 发蜡fa4la4 发辫fa4bian4 发还fa1huan2
+发际fa4ji4 发难fa1nan4 取给qu3ji3 受累shou4lei3 受降shou4xiang2 受难shou4nan4 变更bian4geng1
+变相bian4xiang4 口供kou3gong4 古刹gu3cha4 古朴gu3piao2 古都gu3du1 句读ju4dou4 只字zhi1zi4
+只此zhi1ci3 只身zhi1shen1 叫化jiao4hua1 可恶ke3wu4 可曾ke3zeng1 可汗ke4han2 台州tai1zhou1
+史乘shi3sheng4 叶韵xie2yun4 号丧hao2sang1 号叫hao2jiao4 号哭hao2ku1 吁求yu4qiu2 吁请yu4qing3
+吃儿chi1er5 吃相chi1xiang4 合子he2zi3 吊丧diao4sang1 吊卷diao4juan4 同好tong2hao4 同行tong2hang2
+名分ming2fen4 名刹ming2cha4 名将ming2jiang4 名帖ming2tie3 名角ming2jue2 后头hou4tou5
+后爪hou4zhua3 吐沫tu4mo4 吐泻tu4xie4 吐血tu4xie3 吗啡ma3fei1 君子jun1zi3 吞没tun1mo4 吟哦yin2e2
+吧台ba1tai2 吧女ba1nv3 听差ting1chai1 吱扭zi1niu3 吴堡wu2bu3 吸着xi1zhuo2 吹弹chui1tan2
+吾子wu2zi3 呀呀ya1ya1 告倒gao4dao3 告假gao4jia4 呕吐ou3tu4 呕哑ou1ya1 呛人qiang4ren2
+呛到qiang4dao4 呛眼qiang4yan3 呛鼻qiang4bi2 呜咽wu1ye4 呢子ni2zi5 呢绒ni2rong2 周长zhou1chang2
+呵喝he1he4 呼号hu1hao2 呼吁hu1yu4 呼啦hu1la1 呼喝hu1he4 呼应hu1ying4 命中ming4zhong4
+命相ming4xiang4 命薄ming4bo2 咋呼zha1hu1 咋舌ze2she2 和了hu2le5 和弄huo4nong4 和泥huo2ni2
+和药huo4yao4 和面huo2mian4 咯血ka3xie3 咱家za2jia1 咳咳hai1hai1 咳血ke2xie3 咽喉yan1hou2
+咽头yan1tou2 咽炎yan1yan2 哀号ai1hao2 哄传hong1chuan2 哄动hong1dong4 哄场hong4chang3
+哄堂hong1tang2 哄抢hong1qiang3 哄抬hong1tai2 哄然hong1ran2 哄笑hong1xiao4 哄闹hong1nao4
+哇哇wa1wa1 哇啦wa1la1 哇塞wa1sai1 哈达ha3da2 响应xiang3ying4 哎呀ai1ya1 哑哑ya1ya1 哑巴ya3ba5
+哗众hua2zhong4 哗变hua2bian4 哗啦hua1la1 哗然hua2ran2 哗笑hua2xiao4 哨卡shao4qia3 哪个na3ge5
+哭丧ku1sang1 唤头huan4tou5 唱和chang4he4 商行shang1hang2 商贾shang1gu3 商量shang1liang2
+喀什ka1shi2 喀吧ka1ba1 善处shan4chu3 喜丧xi3sang1 喜兴xi3xing4 喜好xi3hao4 喜帖xi3tie3
+喝令he4ling4 喝彩he4cai3 喝斥he4chi4 喝止he4zhi3 喝道he4dao4 喝采he4cai3 喝问he4wen4
+喧哗xuan1hua2 喷撒pen1sa3 喷薄pen1bo2 喷香pen4xiang1 嗜好shi4hao4 嗣子si4zi3 嘉应jia1ying4
+嘎啦ga1la1 嘎子ga3zi3 嘴儿zui3er5 器乐qi4yue4 噶厦ga2xia4 嚷嚷rang1rang5 嚼子jiao2zi5
+嚼舌jiao2she2 回佣hui2yong4 回应hui2ying4 回弹hui2tan2 回还hui2huan2 因应yin1ying4 囤积tun2ji1
+囤聚tun2ju4 困处kun4chu3 困觉kun4jiao4 固着gu4zhuo2 国丧guo2sang1 国乐guo2yue4 国都guo2du1
+国难guo2nan4 图卷tu2juan4 圈儿quan1er5 土堡tu3pu4 在行zai4hang2 地壳di4qiao4 地处di4chu3
+地藏di4zang4 场屋chang2wu1 场院chang2yuan4 坦率tan3shuai4 坷垃ke1la1 垦种ken3zhong4 垫儿dian4er5
+垫圈dian4juan4 埋怨man2yuan4 埋没mai2mo4 堡子bu3zi5 堵塞du3se4 塞上sai4shang4 塞北sai4bei3
+塞外sai4wai4 塞责se4ze2 塞门sai4men2 塞音se4yin1 填塞tian2se4 填空tian2kong4 墨斗mo4dou3
+墨晕mo4yun4 声乐sheng1yue4 壳子ke2zi3 处世chu3shi4 处事chu3shi4 处于chu3yu2 处以chu3yi3
+处决chu3jue2 处分chu3fen4 处刑chu3xing2 处境chu3jing4 处士chu3shi4 处女chu3nv3 处子chu3zi3
+处方chu3fang1 处暑chu3shu3 处死chu3si3 处治chu3zhi4 处理chu3li3 处罚chu3fa2 处置chu3zhi4
+处身chu3shen1 复辟fu4bi4 夏种xia4zhong4 外传wai4zhuan4 外切wai4qie1 外场wai4chang2 外头wai4tou5
+外相wai4xiang4 外行wai4hang2 多咱duo1za2 夜曲ye4qu3 够呛gou4qiang4 大埔da4bu4 大子da4zi3
+大将da4jiang4 大汗da4han2 大溜da4liu4 大率da4shuai4 大藏da4zang4 大都da4du1 大难da4nan4
+天分tian1fen4 天呀tian1ya1 天干tian1gan1 太冲tai4chong4 太监tai4jian4 太阿tai4e1 夫子fu1zi3
+央行yang1hang2 失当shi1dang4 失着shi1zhao1 失调shi1tiao2 头儿tou2er5 头发tou2fa4 夹克jia2ke4
+夹衣jia2yi1 夹袄jia2ao3 夹被jia2bei4 夹裤jia2ku4 夺冠duo2guan4 夺得duo2de5 奇偶ji1ou3 奇数ji1shu4
+奇零ji1ling2 奉为feng4wei2 奉还feng4huan2 奏乐zou4yue4 奔丧ben1sang1 奔命ben4ming4 奔头ben4tou5
+奖掖jiang3ye4 套曲tao4qu3 套种tao4zhong4 奠都dian4du1 女仆nv3pu2 女子nv3zi3 女将nv3jiang4
+女相nv3xiang4 女红nv3gong1 女角nv3jue2 奴仆nu2pu2 好似hao3si4 好动hao4dong4 好古hao4gu3
+好奇hao4qi2 好学hao4xue2 好客hao4ke4 好尚hao4shang4 好恶hao4wu4 好战hao4zhan4 好斗hao4dou4
+好胜hao4sheng4 好色hao4se4 妄为wang4wei2 妙着miao4zhao1 妥当tuo3dang4 妻子qi1zi3 姓仇xing4qiu2
+姓任xing4ren2 姓冠xing4guan4 姓干xing4gan1 姓解xing4xie4 委蛇wei1yi2 委靡wei3mi3 姥姥lao3lao5
+威吓wei1he4 娘子niang2zi3 婆婆po2po5 婚假hun1jia4 婶儿shen3er5 嫌恶xian2wu4 嫡子di2zi3 子句zi3ju4
+子叶zi3ye4 子囊zi3nang2 子女zi3nv3 子孙zi3sun1 子弟zi3di4 子弹zi3dan4 子畜zi3chu4 孕吐yun4tu4
+字帖zi4tie4 字模zi4mu2 学子xue2zi3 宁可ning4ke3 宁愿ning4yuan4 宁肯ning4ken3 守丧shou3sang1
+守分shou3fen4 守将shou3jiang4 安分an1fen4 官倒guan1dao3 官差guan1chai1 定当ding4dang4
+定都ding4du1 宛似wan3si4 宝刹bao3cha4 宝应bao3ying4 宝藏bao3zang4 实相shi2xiang4 审处shen3chu3
+审度shen3duo2 审校shen3jiao4 宫掖gong1ye4 宰相zai3xiang4 家什jia1shi2 家仆jia1pu2 家伙jia1huo5
+家将jia1jiang4 家当jia1dang4 家种jia1zhong4 家累jia1lei3 家雀jia1qiao3 宿将su4jiang4 宿舍su4she4
+密发mi4fa4 富贾fu4gu3 寒假han2jia4 寒舍han2she4 寒颤han2zhan4 对应dui4ying4 对称dui4chen4
+寺观si4guan4 寻思xin2si1 射干ye4gan4 将令jiang4ling4 将兵jiang4bing1 将士jiang4shi4
+将官jiang4guan1 将将qiang1qiang1 将尉jiang4wei4 将帅jiang4shuai4 将才jiang4cai2 将校jiang4xiao4
+将相jiang4xiang4 将门jiang4men2 将领jiang4ling3 尉犁yu4li2 尉迟yu4chi2 小传xiao3zhuan4
+小将xiao3jiang4 小曲xiao3qu3 少儿shao4er2 少商shao4shang1 少壮shao4zhuang4 少女shao4nv3
+少妇shao4fu4 少子shao3zi3 少将shao4jiang4 少尉shao4wei4 少小shao4xiao3 少帅shao4shuai4
+少年shao4nian2 少府shao4fu3 少林shao4lin2 少校shao4xiao4 少爷shao4ye2 少男shao4nan2
+少相shao4xiang1 尖削jian1xiao1 尺头chi3tou5 尽兴jin4xing4 尽力jin4li4 尽头jin4tou2 尽孝jin4xiao4
+尽心jin4xin1 尽忠jin4zhong1 尽性jin4xing4 尽情jin4qing2 尽意jin4yi4 尽数jin4shu4 尽是jin4shi4
+尽显jin4xian3 尽欢jin4huan1 尽然jin4ran2 尽瘁jin4cui4 尽着jin4zhe5 尽职jin4zhi2 尽致jin4zhi4
+尽责jin4ze2 尾巴wei3ba5 尿泡sui1pao4 尿血niao4xie3 居丧ju1sang1 居处ju1chu3 屈折qu1she2
+屈曲qu1qu3 屏住bing3zhu4 屏弃bing3qi4 屏息bing3xi1 屏气bing3qi4 屏迹bing3ji4 屏退bing3tui4
+屏除bing3chu2 属意zhu3yi4 属文zhu3wen2 属望zhu3wang4 岩芯yan2xin4 巡更xun2geng1 工夫gong1fu5
+工尺gong1che3 工行gong1hang2 左传zuo3zhuan4 巨贾ju4gu3 差事chai1shi4 差价cha1jia4 差使chai1shi3
+差值cha1zhi2 差分cha1fen1 差别cha1bie2 差动cha1dong4 差可cha1ke3 差异cha1yi4 差役chai1yi4
+差拨chai1bo1 差数cha1shu4 差池cha1chi2 差缺chai1que1 差距cha1ju4 差遣chai1qian3 差错cha1cuo4
+差额cha1e2 巷道hang4dao4 帖子tie3zi5 帝都di4du1 带累dai4lei3 干亲gan1qin1 干儿gan1er2
+干冰gan1bing1 干冷gan1leng3 干净gan1jing4 干号gan1hao2 干吗gan4ma2 干呕gan1ou3 干咳gan1ke2
+干哭gan1ku1 干嘛gan4ma2 干嚎gan1hao2 干城gan1cheng2 干姜gan1jiang1 干娘gan1niang2 干将gan4jiang4
+干尸gan1shi1 干巴gan1ba5 干急gan1ji2 干戈gan1ge1 干扰gan1rao3 干支gan1zhi1 干政gan1zheng4
+干旱gan1han4 干杯gan1bei1 干松gan1song1 干果gan1guo3 干枯gan1ku1 干柴gan1chai2 干洗gan1xi3
+干涉gan1she4 干涩gan1se4 干涸gan1he2 干渴gan1ke3 干点gan1dian3 干燥gan1zao4 干爸gan1ba4
+干爹gan1die1 干爽gan1shuang3 干犯gan1fan4 干瘦gan1shou4 干瘪gan1bie3 干白gan1bai2 干硬gan1ying4
+干碍gan1ai4 干笑gan1xiao4 干粉gan1fen3 干粮gan1liang2 干系gan1xi4 干结gan1jie2 干股gan1gu3
+干脆gan1cui4 干花gan1hua1 干草gan1cao3 干菜gan1cai4 干薪gan1xin1 干裂gan1lie4 干贝gan1bei4
+干货gan1huo4 干连gan1lian2 干酪gan1lao4 干预gan1yu4 干饭gan1fan4 干馏gan1liu2 平巷ping2hang4
+平铺ping2pu1 年假nian2jia4 年分nian2fen4 年少nian2shao4 并处bing4chu3 并州bing1zhou1 幸得xing4de5
+幽咽you1ye4 庇荫bi4yin4 序曲xu4qu3 应举ying4ju3 应从ying4cong2 应付ying4fu4 应傲ying4ao4
+应分ying1fen4 应制ying4zhi4 应募ying4mu4 应卯ying4mao3 应变ying4bian4 应召ying4zhao4
+应命ying4ming4 应和ying4he4 应季ying4ji4 应对ying4dui4 应市ying4shi4 应征ying4zheng1 应急ying4ji2
+应战ying4zhan4 应手ying4shou3 应承ying4cheng2 应招ying4zhao1 应接ying4jie1 应敌ying4di2
+应时ying4shi2 应景ying4jing3 应用ying4yong4 应答ying4da2 应约ying4yue1 应考ying4kao3
+应聘ying4pin4 应诊ying4zhen3 应试ying4shi4 应诺ying4nuo4 应运ying4yun4 应邀ying4yao1
+应酬ying4chou2 应门ying4men2 应验ying4yan4 庚帖geng1tie3 度假du4jia4 度曲du4qu3 延长yan2chang2
+建行jian4hang2 建都jian4du1 开卷kai1juan4 开豁kai1huo4 弄口long4kou3 弄堂long4tang2
+弄脏nong4zang1 引芯yin3xin4 弟子di4zi3 弟弟di4di5 弥勒mi2le4 弥缝mi2feng2 弦乐xian2yue4
+弱冠ruo4guan4 弹力tan2li4 弹子dan4zi3 弹射tan2she4 弹性tan2xing4 弹琴tan2qin2 弹簧tan2huang2
+弹腿tan2tui3 弹词tan2ci2 强人qiang3ren2 强似qiang2si4 强劲qiang2jing4 强嘴jiang4zui3
+强将qiang2jiang4 强横qiang2heng4 强求qiang3qiu2 强留qiang3liu2 强笑qiang3xiao4 强词qiang3ci2
+强迫qiang3po4 强逼qiang3bi1 强颜qiang3yan2 归省gui1xing3 归还gui1huan2 归降gui1xiang2
+当作dang4zuo4 当做dang4zuo4 当天dang4tian1 当子dang1zi3 当差dang1chai1 当成dang4cheng2
+当晚dang4wan3 当月dang4yue4 当真dang4zhen1 当票dang4piao4 当铺dang4pu4 形似xing2si4
+往还wang3huan2 很脏hen3zang1 得亏dei3kui1 得当de2dang4 得空de2kong4 得间de2jian4 微晕wei1yun4
+微薄wei1bo2 必得bi4dei3 忠仆zhong1pu2 念佛nian4fo2 念头nian4tou5 怒号nu4hao2 怒喝nu4he4
+怔住zheng4zhu4 思量si1liang2 急难ji2nan4 怪相guai4xiang4 总得zong3dei3 恐吓kong3he4 恫吓dong4he4
+恰似qia4si4 恰切qia4qie1 恰当qia4dang4 恶少e4shao4 恶心e3xin1 恶煞e4sha4 恶相e4xiang4
+悄声qiao3sheng1 悄寂qiao3ji4 悄然qiao3ran2 悍将han4jiang4 患难huan4nan4 悲号bei1hao2 悲咽bei1ye4
+惊倒jing1dao3 惩处cheng2chu3 惩艾cheng2yi4 想头xiang3tou5 意兴yi4xing4 意思yi4si5 愚氓yu2meng2
+感应gan3ying4 感荷gan3he4 慰藉wei4jie4 憎恶zeng1wu4 懂得dong3de5 懂行dong3hang2 懒得lan3de5
+懒散lan3san3 懒觉lan3jiao4 戎行rong2hang2 戏曲xi4qu3 成为cheng2wei2 成分cheng2fen4 成宿cheng2xiu3
+成行cheng2hang2 成都cheng2du1 战将zhan4jiang4 房舍fang2she4 所得suo3de5 扁担bian3dan4
+扁舟pian1zhou1 扇动shan1dong4 扇惑shan1huo4 扇风shan1feng1 手卷shou3juan4 手相shou3xiang4
+才分cai2fen4 扎挣zha2zheng1 扎染za1ran3 扑扇pu1shan1 扑棱pu1leng1 扒手pa2shou3 扒灰pa2hui1
+扒窃pa2qie4 扒粪pa2fen4 扒糕pa2gao1 扒草pa2cao3 扒鸡pa2ji1 打中da3zhong4 打倒da3dao3
+打场da3chang2 打擂da3lei4 打更da3geng1 打的da3di1 打转da3zhuan4 打颤da3zhan4 扛鼎gang1ding3
+执着zhi2zhuo2 执著zhi2zhuo2 扫兴sao3xing4 扫帚sao4zhou3 扫把sao4ba3 扬场yang2chang2
+扬长yang2chang2 扮相ban4xiang4 扳倒ban1dao3 扶掖fu2ye4 批假pi1jia4 找头zhao3tou5 找着zhao3zhao2
+承应cheng2ying4 抄没chao1mo4 抓差zhua1chai1 投奔tou2ben4 投降tou2xiang2 抖搂dou3lou1 折堕she2duo4
+折头zhe2tou5 折本she2ben3 折秤she2cheng4 折耗she2hao4 折腾zhe1teng5 抢种qiang3zhong4
+抢风qiang1feng1 护发hu4fa4 报丧bao4sang1 报应bao4ying4 报载bao4zai3 抨弹peng1tan2 披卷pi1juan4
+披发pi1fa4 披散pi1san3 披靡pi1mi3 抬杠tai2gang4 抹墙mo4qiang2 抹布ma1bu4 抹灰mo4hui1
+抹胸mo4xiong1 押头ya1tou5 押当ya1dang4 押解ya1jie4 抽咽chou1ye4 抽斗chou1dou3 抽空chou1kong4
+担子dan4zi5 拉倒la1dao3 拉杆la1gan3 拉纤la1qian4 拉长la1chang2 拌和ban4huo4 拓印ta4yin4
+拓本ta4ben3 拓片ta4pian4 拖斗tuo1dou3 拖累tuo1lei3 拖长tuo1chang2 拘泥ju1ni4 拙朴zhuo1piao2
+招供zhao1gong4 招行zhao1hang2 招降zhao1xiang2 拜佛bai4fo2 拜倒bai4dao3 拜将bai4jiang4
+拥塞yong1se4 拧紧ning3jin3 择席zhai2xi2 择菜zhai2cai4 拱券gong3xuan4 拳头quan2tou5 挂斗gua4dou3
+挂累gua4lei3 指供zhi3gong4 指头zhi3tou5 挎斗kua4dou3 挑中tiao1zhong4 挑动tiao3dong4 挑唆tiao3suo1
+挑弄tiao3nong4 挑战tiao3zhan4 挑担tiao1dan4 挑拨tiao3bo1 挑明tiao3ming2 挑灯tiao3deng1
+挑花tiao3hua1 挑衅tiao3xin4 挑逗tiao3dou4 挣命zheng4ming4 挣扎zheng1zha2 挣揣zheng4chuai4
+挣脱zheng4tuo1 挣钱zheng4qian2 挨打ai2da3 挨说ai2shuo1 挨饿ai2e4 挨骂ai2ma4 挺括ting3gua1
+捆扎kun3za1 换帖huan4tie3 换血huan4xie3 换行huan4hang2 掂量dian1liang2 排行pai2hang2 推磨tui1mo4
+掺和chan1huo5 提溜di1liu1 提防di1fang2 插曲cha1qu3 插空cha1kong4 揣度chuai3duo2 揣想chuai3xiang3
+揣摩chuai3mo2 揣摸chuai3mo1 揣测chuai3ce4 揭帖jie1tie3 援藏yuan2zang4 搀和chan1huo5 搅和jiao3huo5
+搅混jiao3gun3 搪塞tang2se4 摆擂bai3lei4 摇把yao2ba4 摇晃yao2huang4 摔倒shuai1dao3 摔打shuai1da2
+撇嘴pie3zui3 撇条pie3tiao2 撒布sa3bu4 撒播sa3bo1 撒施sa3shi1 撒种sa3zhong3 撒落sa3luo4
+撤差che4chai1 撩乱liao2luan4 撩人liao2ren2 撩动liao2dong4 撩开liao2kai1 撩拨liao2bo1
+撩逗liao2dou4 撬杠qiao4gang4 播撒bo1sa3 擂主lei4zhu3 擂台lei4tai2 擅长shan4chang2 攀供pan1gong4
+攒动cuan2dong4 攒射cuan2she4 攒盒cuan2he2 攒眉cuan2mei2 攒聚cuan2ju4 攒集cuan2ji2 支差zhi1chai1
+支应zhi1ying4 支着zhi1zhao1 收载shou1zai3 改为gai3wei2 改行gai3hang2 放倒fang4dao3 放假fang4jia4
+放血fang4xie3 放还fang4huan2 故都gu4du1 效应xiao4ying4 教书jiao1shu1 教给jiao1gei3 散乱san3luan4
+散件san3jian4 散体san3ti3 散光san3guang1 散兵san3bing1 散剂san3ji4 散发san4fa4 散射san3she4
+散居san3ju1 散工san3gong1 散座san3zuo4 散户san3hu4 散文san3wen2 散曲san3qu3 散板san3ban3
+散架san3jia4 散沙san3sha1 散漫san3man4 散碎san3sui4 散装san3zhuang1 散见san3jian4 散记san3ji4
+敦朴dun1piao2 数九shu3jiu3 数数shu3shu4 数落shu3luo4 数说shu3shuo1 文卷wen2juan4 文蛤wen2ge2
+斗子dou3zi5 斗室dou3shi4 斗拱dou3gong3 斗方dou3fang1 斗渠dou3qu2 斗篷dou3peng2 斗胆dou3dan3
+斗车dou3che1 斗门dou3men2 料斗liao4dou3 斤斗jin1dou3 新正xin1zheng1 施为shi1wei2 旅舍lv3she4
+旋儿xuan2er5 无为wu2wei2 无处wu2chu3 无宁wu2ning4 无尽wu2jin4 无干wu2gan1 无着wu2zhuo2
+无臭wu2xiu4 无间wu2jian4 日头ri4tou5 日晕ri4yun4 日没ri4mo4 旦角dan4jue2 旧都jiu4du1
+时长shi2chang2 昆曲kun1qu3 明了ming2liao3 星占xing1zhan1 星宿xing1xiu4 星斗xing1dou3
+星相xing1xiang4 春假chun1jia4 春种chun1zhong4 显得xian3de5 显豁xian3huo4 晃动huang4dong4
+晃悠huang4you1 晃摇huang4yao2 晃晃huang4huang4 晃荡huang4dang4 晒场shai4chang2 晓得xiao3de5
+晕倒yun1dao3 晕场yun4chang3 晕影yun4ying3 晕池yun4chi2 晕船yun4chuan2 晕车yun4che1 晕针yun4zhen1
+晕高yun4gao1 晾干liang4gan1 暑假shu3jia4 暖和nuan3huo5 暴晒pu4shai4 曝光bao4guang1 曲剧qu3ju4
+曲子qu3zi5 曲度qu3du4 曲张qu3zhang1 曲水qu3shui3 曲江qu3jiang1 曲池qu3chi2 曲泉qu3quan2
+曲泽qu3ze2 曲牌qu3pai2 曲目qu3mu4 曲艺qu3yi4 曲调qu3diao4 曲谱qu3pu3 更为geng4wei2 更事geng1shi4
+更动geng1dong4 更卒geng1zu2 更名geng1ming2 更夫geng1fu1 更始geng1shi3 更定geng1ding4
+更张geng1zhang1 更换geng1huan4 更改geng1gai3 更新geng1xin1 更易geng1yi4 更替geng1ti4 更次geng1ci4
+更正geng1zheng4 更深geng1shen1 更生geng1sheng1 更番geng1fan1 更衣geng1yi1 更迭geng1die2
+更鼓geng1gu3 曾孙zeng1sun1 曾祖zeng1zu3 月晕yue4yun4 月氏yue4zhi1 月相yue4xiang4 有为you3wei2
+有空you3kong4 服丧fu2sang1 朝会zhao1hui4 朝夕zhao1xi1 朝日zhao1ri4 朝暮zhao1mu4 朝气zhao1qi4
+朝阳zhao1yang2 朝霞zhao1xia2 朝露zhao1lu4 期年ji1nian2 木头mu4tou5 木杆mu4gan3 木杠mu4gang4
+木栅mu4shan1 木模mu4mu2 木钻mu4zuan4 未了wei4liao3 未卜wei4bu3 末了mo4liao3 本分ben3fen4
+本相ben3xiang4 本行ben3hang2 朴刀po1dao1 朴硝po4xiao1 杂处za2chu3 杆秤gan3cheng4 杆菌gan3jun1
+杉木sha1mu4 村舍cun1she4 束发shu4fa4 杠夫gang4fu1 杠头gang4tou2 杠子gang4zi5 杠杆gang4gan3
+杠杠gang4gang4 杠铃gang4ling2 条几tiao2ji1 来头lai2tou5 来得lai2de5 松散song1san3 极为ji2wei2
+枕头zhen3tou5 枕藉zhen3jie4 林甸lin2dian4 枪把qiang1ba4 枪杆qiang1gan3 枯干ku1gan1 枯萎ku1wei3
+柏林bo2lin2 染坊ran3fang2 柞木zuo4mu4 柞树zuo4shu4 柞绸zuo4chou2 柞蚕zuo4can2 查处cha2chu3
+查查zha1zha1 柬帖jian3tie3 栅极shan1ji2 标的biao1di4 栏干lan2gan1 栏栅lan2shan1 栓塞shuan1se4
+栖栖xi1xi1 校准jiao4zhun3 校勘jiao4kan1 校场jiao4chang3 校对jiao4dui4 校改jiao4gai3 校本jiao4ben3
+校样jiao4yang4 校核jiao4he2 校正jiao4zheng4 校注jiao4zhu4 校点jiao4dian3 校舍xiao4she4
+校订jiao4ding4 校阅jiao4yue4 校验jiao4yan4 核儿hu2er2 核子he2zi3 栽倒zai1dao3 栽种zai1zhong4
+案卷an4juan4 桔梗jie2geng3 梗塞geng3se4 棒喝bang4he4 棚圈peng2juan4 楼观lou2guan4 榔头lang2tou5
+模具mu2ju4 模子mu2zi5 模板mu2ban3 模样mu2yang4 横事heng4shi4 横暴heng4bao4 横死heng4si3
+横祸heng4huo4 横蛮heng4man2 横议heng4yi4 横话heng4hua4 横财heng4cai2 横逆heng4ni4 款识kuan3zhi4
+歌曲ge1qu3 正传zheng4zhuan4 正切zheng4qie1 正旦zheng1dan4 正月zheng1yue4 正朔zheng1shuo4
+武将wu3jiang4 武行wu3hang2 死当si3dang4 死难si3nan4 殆尽dai4jin4 殉难xun4nan4 残卷can2juan4
+殷红yan1hong2 毋宁wu2ning4 比干bi3gan1 比量bi3liang2 毕剥bi4bao1 毛发mao2fa4 毛呢mao2ni2
+毛葛mao2ge3 毛遂mao2sui2 民乐min2yue4 氧吧yang3ba1 水分shui3fen4 水栅shui3shan1 水溜shui3liu4
+求降qiu2xiang2 江都jiang1du1 汤匙tang1chi2 沉没chen2mo4 沉着chen2zhuo2 沙参sha1shen1 没世mo4shi4
+没入mo4ru4 没收mo4shou1 没空mei2kong4 没药mo4yao4 没落mo4luo4 没过mo4guo4 没齿mo4chi3 沤肥ou4fei2
+沦没lun2mo4 沫儿mo4er5 油坊you2fang2 油炸you2zha2 治丧zhi4sang1 泄露xie4lou4 泊位bo2wei4
+泊车bo2che1 泌阳bi4yang2 法帖fa3tie4 法相fa3xiang4 泡子pao1zi3 泡桐pao1tong2 泡涨pao4zhang4
+泡货pao1huo4 波长bo1chang2 泥古ni4gu3 泥子ni4zi3 泰斗tai4dou3 洋相yang2xiang4 洋行yang2hang2
+洗发xi3fa4 活似huo2si4 活佛huo2fo2 活儿huo2er5 流血liu2xie3 浅薄qian3bo2 浇薄jiao1bo2 测度ce4duo2
+测量ce4liang2 济南ji3nan2 济宁ji3ning2 浑似hun2si4 浑朴hun2piao2 浪头lang4tou5 浴佛yu4fo2
+海参hai3shen1 海难hai3nan4 浸没jin4mo4 涡河guo1he2 涨红zhang4hong2 淋病lin4bing4 淡泊dan4bo2
+淡薄dan4bo2 淤塞yu1se4 深为shen1wei2 深省shen1xing3 深长shen1chang2 混子hun4zi3 混活hun2huo2
+淹没yan1mo4 渐染jian1ran3 渐渍jian1zi4 游兴you2xing4 游说you2shui4 湾泊wan1bo2 溃脓hui4nong2
+满处man3chu3 滴答di1da1 漂亮piao4liang4 漂染piao3ran3 漂泊piao1bo2 漂洗piao3xi3 漂白piao3bai2
+漏斗lou4dou3 漫长man4chang2 潦倒liao2dao3 潦草liao2cao3 潮差chao2cha1 澄沙deng4sha1 澄结deng4jie2
+激将ji1jiang4 灯晕deng1yun4 灶头zao4tou5 灾难zai1nan4 炮制pao2zhi4 炮烙pao2luo4 炸糕zha2gao1
+炸虾zha2xia1 炸酱zha2jiang4 炸鱼zha2yu2 点将dian3jiang4 点着dian3zhao2 点种dian3zhong4
+烘干hong1gan1 烟斗yan1dou3 烟杆yan1gan3 烟筒yan1tong2 烫发tang4fa4 热和re4huo5 烹调peng1tiao2
+焙干bei4gan1 焦干jiao1gan1 煎炸jian1zha2 煞星sha4xing1 煞白sha4bai2 煞神sha4shen2 煤熏mei2xun4
+照应zhao4ying4 照片zhao4pian1 照相zhao4xiang4 熏倒xun4dao3 熏着xun4zhao2 燕京yan1jing1
+燕山yan1shan1 燕赵yan1zhao4 爪儿zhua3er2 爪哇zhao3wa1 爪子zhua3zi5 爱好ai4hao4 父子fu4zi3
+片儿pian1er5 片子pian1zi5 牌儿pai2er5 牛圈niu2juan4 牛肚niu2du3 牟平mu4ping2 牧畜mu4xu4
+牵强qian1qiang3 牵累qian1lei3 特长te4chang2 独处du2chu3 狭长xia2chang2 猛将meng3jiang4
+猜度cai1duo2 猜着cai1zhao2 猪肚zhu1du3 献血xian4xie3 率先shuai4xian1 率军shuai4jun1 率尔shuai4er3
+率性shuai4xing4 率然shuai4ran2 率直shuai4zhi2 率真shuai4zhen1 率队shuai4dui4 率领shuai4ling3
+玉佛yu4fo2 王子wang2zi3 王相wang2xiang4 玩兴wan2xing4 环伺huan2si4 环晕huan2yun4 理发li3fa4
+琢磨zhuo2mo2 琴曲qin2qu3 瓜蔓gua1wan4 瓣儿ban4er5 瓦刀wa4dao1 瓦舍wa3she4 甘为gan1wei2
+甚为shen4wei2 甚么shen2me5 甚于shen2yu2 生发sheng1fa4 生角sheng1jue2 生还sheng1huan2
+用处yong4chu3 田父tian2fu3 田舍tian2she4 由头you2tou5 由得you2de5 甲壳jia3qiao4 申曲shen1qu3
+电刨dian4bao4 电荷dian4he4 电钻dian4zuan4 男仆nan2pu2 甸子dian4zi5 画卷hua4juan4 画帖hua4tie4
+留空liu2kong4 留难liu2nan4 畜产xu4chan3 畜养xu4yang3 畜圈chu4juan4 畜牧xu4mu4 畜生chu4sheng5
+番将fan1jiang4 番茄fan1qie2 疏勒shu1le4 疑为yi2wei2 疑似yi2si4 疙瘩ge1da5 疟子yao4zi3
+病假bing4jia4 病革bing4ji2 症结zheng1jie2 痛恶tong4wu4 瘦长shou4chang2 瘪三bie1san1
+登场deng1chang2 登载deng1zai3 白卷bai2juan4 白发bai2fa4 白术bai2zhu2 白相bai2xiang4 的哥di1ge1
+的士di1shi4 的当di2dang4 的确di2que4 皮相pi2xiang4 盐分yan2fen4 监利jian4li4 监生jian4sheng1
+盖头gai4tou5 盛器cheng2qi4 盛菜cheng2cai4 盛饭cheng2fan4 目的mu4di4 直率zhi2shuai4
+相中xiang1zhong4 相书xiang4shu1 相似xiang1si4 相位xiang4wei4 相公xiang4gong1 相册xiang4ce4
+相国xiang4guo2 相图xiang4tu2 相士xiang4shi4 相声xiang4sheng1 相处xiang1chu3 相干xiang1gan1
+相应xiang1ying4 相得xiang1de5 相术xiang4shu4 相机xiang4ji1 相片xiang4pian1 相率xiang1shuai4
+相称xiang1chen4 相纸xiang4zhi3 相角xiang4jiao3 相貌xiang4mao4 相间xiang1jian4 相面xiang4mian4
+相马xiang4ma3 盼头pan4tou5 省亲xing3qin1 省墓xing3mu4 省察xing3cha2 省得sheng3de5 省悟xing3wu4
+省视xing3shi4 看中kan4zhong4 看头kan4tou5 看守kan1shou3 看家kan1jia1 看护kan1hu4 看押kan1ya1
+看相kan4xiang4 看管kan1guan3 看门kan1men2 看青kan1qing1 真倔zhen1jue4 真率zhen1shuai4
+真相zhen1xiang4 眼晕yan3yun4 着凉zhao2liang2 着力zhuo2li4 着墨zhuo2mo4 着忙zhao2mang2
+着急zhao2ji2 着想zhuo2xiang3 着意zhuo2yi4 着慌zhao2huang1 着手zhuo2shou3 着数zhao1shu4
+着法zhao1fa3 着火zhao2huo3 着眼zhuo2yan3 着笔zhuo2bi3 着色zhuo2se4 着落zhuo2luo4 着装zhuo2zhuang1
+着边zhuo2bian1 着迷zhao2mi2 着重zhuo2zhong4 着陆zhuo2lu4 着风zhao2feng1 着魔zhao2mo2
+睡相shui4xiang4 睡着shui4zhao2 睡觉shui4jiao4 督率du1shuai4 瞎蒙xia1meng1 知了zhi1liao3
+短发duan3fa4 短长duan3chang2 石头shi2tou5 石子shi2zi3 石担shi2dan4 石磨shi2mo4 矿芯kuang4xin4
+矿难kuang4nan4 砚台yan4tai1 破相po4xiang4 确当que4dang4 碑帖bei1tie4 碑拓bei1ta4 碾场nian3chang2
+碾坊nian3fang2 磨坊mo4fang2 磨子mo4zi3 磨房mo4fang2 磨烦mo4fan2 磨盘mo4pan2 磨米mo4mi3
+磨难mo2nan4 磨面mo4mian4 礼乐li3yue4 礼佛li3fo2 礼帖li3tie3 神似shen2si4 神佛shen2fo2
+神曲shen2qu3 禁受jin1shou4 福将fu2jiang4 福相fu2xiang4 离间li2jian4 禾场he2chang2 秀发xiu4fa4
+私了si1liao3 私处si1chu3 秃发tu1fa4 秆儿gan3er5 种下zhong4xia4 种地zhong4di4 种树zhong4shu4
+种植zhong4zhi2 种田zhong4tian2 种痘zhong4dou4 种稻zhong4dao4 种花zhong4hua1 种草zhong4cao3
+种菜zhong4cai4 秘鲁bi4lu3 秤杆cheng4gan3 积累ji1lei3 称为cheng1wei2 称心chen4xin1 称愿chen4yuan4
+称手chen4shou3 称职chen4zhi2 称身chen4shen1 称量cheng1liang2 移解yi2jie4 稀薄xi1bo2 稍为shao1wei2
+稍息shao4xi1 税卡shui4qia3 稠糊chou2hu1 稽首qi3shou3 穷尽qiong2jin4 空位kong4wei4 空余kong4yu2
+空儿kong4er2 空出kong4chu1 空地kong4di4 空子kong4zi5 空房kong4fang2 空暇kong4xia2 空格kong4ge2
+空白kong4bai2 空缺kong4que1 空调kong1tiao2 空转kong1zhuan4 空闲kong4xian2 空隙kong4xi4
+空难kong1nan4 空额kong4e2 窘相jiong3xiang4 窝囊wo1nang1 窥伺kui1si4 窥度kui1duo2 立传li4zhuan4
+站相zhan4xiang4 童仆tong2pu2 竭尽jie2jin4 端量duan1liang2 竹杠zhu2gang4 笆斗ba1dou3 笋干sun3gan1
+笔供bi3gong4 笔杆bi3gan3 笼络long3luo4 笼统long3tong3 笼罩long3zhao4 筋斗jin1dou3 答允da1yun3
+答卷da2juan4 答应da1ying4 答理da1li3 答腔da1qiang1 策应ce4ying4 简朴jian3piao2 箍儿gu1er5
+箕斗ji1dou3 管乐guan3yue4 箱笼xiang1long3 篇什pian1shi2 篙头gao1tou5 籍没ji2mo4 籍茅jie4mao2
+类似lei4si4 粉坊fen3fang2 粘土nian2tu3 粘液nian2ye4 粘稠nian2chou2 粘结nian2jie2 粮行liang2hang2
+精当jing1dang4 糊弄hu4nong4 糊糊hu1hu1 糕干gao1gan1 糜子mei2zi3 系好ji4hao3 系带ji4dai4
+系泊ji4bo2 系紧ji4jin3 系绳ji4sheng2 素朴su4piao2 索还suo3huan2 累加lei3jia1 累卵lei3luan3
+累及lei3ji2 累次lei3ci4 累积lei3ji1 累累lei3lei3 累计lei3ji4 累赘lei2zhui4 红参hong2shen1
+红晕hong2yun4 红曲hong2qu3 纤夫qian4fu1 纤手qian4shou3 纤绳qian4sheng2 纤长xian1chang2
+纯朴chun2piao2 纳降na4xiang2 纶巾guan1jin1 组分zu3fen4 组曲zu3qu3 细发xi4fa4 细长xi4chang2
+终了zhong1liao3 绊倒ban4dao3 绊儿ban4er5 经传jing1zhuan4 经卷jing1juan4 结发jie2fa4 结子jie2zi3
+结实jie1shi2 结巴jie1ba5 结扎jie2za1 给与ji3yu3 给予ji3yu3 给付ji3fu4 给体ji3ti3 给养ji3yang3
+给水ji3shui3 络子lao4zi5 绝倒jue2dao3 绝着jue2zhao1 统率tong3shuai4 绷脸beng3lian3 绿林lu4lin2
+编校bian1jiao4 缝儿feng4er5 缝制feng2zhi4 缝合feng2he2 缝纫feng2ren4 缝线feng2xian4
+缝缀feng2zhui4 缝衣feng2yi1 缝补feng2bu3 缩砂su4sha1 罐头guan4tou5 罗刹luo2cha4 罗勒luo2le4
+罗甸luo2dian4 罚没fa2mo4 羊圈yang2juan4 羊肚yang2du3 美差mei3chai1 羞恶xiu1wu4 群氓qun2meng2
+羹匙geng1chi2 翘企qiao2qi3 翘望qiao2wang4 翘棱qiao2leng1 翘楚qiao2chu3 翘盼qiao2pan4
+翘首qiao2shou3 翻供fan1gong4 翻倒fan1dao3 翻斗fan1dou3 老将lao3jiang4 老少lao3shao4 考卷kao3juan4
+考量kao3liang2 耍横shua3heng4 耕种geng1zhong4 耗尽hao4jin4 耙子pa2zi5 耶教ye1jiao4 肆应si4ying4
+肉干rou4gan1 肋木lei4mu4 肋条lei4tiao2 肋骨lei4gu3 肚丝du3si1 肚子du3zi5 肚片du3pian4 股分gu3fen4
+肮脏ang1zang1 背债bei1zhai4 背包bei1bao1 背子bei1zi5 背带bei1dai4 背榜bei1bang3 背筐bei1kuang1
+背篓bei1lou3 背脊bei4ji3 背负bei1fu4 胎发tai1fa4 胜似sheng4si4 胡同hu2tong4 胳臂ge1bei5
+胶着jiao1zhuo2 胸椎xiong1zhui1 胸闷xiong1men1 脉脉mo4mo4 脊椎ji3zhui1 脊背ji3bei4 脊骨ji3gu3
+脏了zang1le5 脏话zang1hua4 脑涨nao3zhang4 脖颈bo2geng3 脱发tuo1fa4 腰杆yao1gan3 腰椎yao1zhui1
+臆度yi4duo2 臣仆chen2pu2 自传zi4zhuan4 自供zi4gong4 自分zi4fen4 自尽zi4jin4 自省zi4xing3
+自禁zi4jin1 自给zi4ji3 自转zi4zhuan4 至为zhi4wei2 舌头she2tou5 舌苔she2tai1 舍亲she4qin1
+舍得she3de5 舍监she4jian1 舞曲wu3qu3 般桓pan2huan2 般若bo1re3 舰只jian4zhi1 船只chuan2zhi1
+良将liang2jiang4 色子shai3zi3 色晕se4yun4 色相se4xiang4 节假jie2jia4 节子jie1zi3 芋头yu4tou5
+芒种mang2zhong4 芥子jie4zi3 芯子xin4zi3 花呢hua1ni2 苍劲cang1jing4 苍术cang1zhu2 苏子su1zi3
+苏打su1da2 苗头miao2tou5 若夫ruo4fu2 若干ruo4gan1 苦参ku3shen1 苦处ku3chu3 苦差ku3chai1
+苦相ku3xiang4 苦难ku3nan4 苫布shan4bu4 苫盖shan4gai4 茄子qie2zi5 茅舍mao2she4 茶几cha2ji1
+茶匙cha2chi2 草率cao3shuai4 荤粥xun1zhou1 荫凉yin4liang2 荫庇yin4bi4 荷载he4zai4 荷重he4zhong4
+荷锄he4chu2 莎草suo1cao3 菲仪fei3yi2 菲材fei3cai2 菲礼fei3li3 菲薄fei3bo2 萎靡wei3mi3 落下la4xia4
+落了la4le5 落价lao4jia4 落发luo4fa4 落子lao4zi5 落得luo4de5 落枕lao4zhen3 落泊luo4bo2
+落炕lao4kang4 落色lao4shai3 落难luo4nan4 蒙事meng1shi4 蒙着meng1zhao2 蒙难meng2nan4
+蒙骗meng1pian4 蓄发xu4fa4 蔓儿man4er5 蔚县yu4xian4 蔽塞bi4se4 蕴藉yun4jie4 薄产bo2chan3
+薄利bo2li4 薄命bo2ming4 薄幸bo2xing4 薄弱bo2ruo4 薄待bo2dai4 薄情bo2qing2 薄技bo2ji4 薄晓bo2xiao3
+薄暮bo2mu4 薄田bo2tian2 薄荷bo4he2 薄葬bo2zang4 薄酒bo2jiu3 薄酬bo2chou2 薄雾bo2wu4 薄面bo2mian4
+藉以jie4yi3 藉口jie4kou3 藏人zang4ren2 藏历zang4li4 藏府zang4fu3 藏戏zang4xi4 藏掖cang2ye4
+藏族zang4zu2 藏药zang4yao4 藏蓝zang4lan2 藏青zang4qing1 藏香zang4xiang1 藤蔓teng2wan4
+虎将hu3jiang4 虎跑hu3pao2 蚌埠beng4bu4 蛤粉ge2fen3 蛤蚌ge2bang4 蛮横man2heng4 蜜供mi4gong4
+螺杆luo2gan3 血晕xie3yun4 行业hang2ye4 行东hang2dong1 行为xing2wei2 行伍hang2wu3 行会hang2hui4
+行列hang2lie4 行号hang2hao2 行头xing2tou5 行家hang2jia5 行市hang2shi4 行帮hang2bang1
+行当hang2dang1 行情hang2qing2 行栈hang2zhan4 行款hang2kuan3 行规hang2gui1 行话hang2hua4
+行货hang2huo4 行贾xing2gu3 行距hang2ju4 行辈hang2bei4 行道hang2dao4 行都xing2du1 行长hang2zhang3
+行间hang2jian1 衡量heng2liang2 衣着yi1zhuo2 补假bu3jia4 补种bu3zhong4 补给bu3ji3 表率biao3shuai4
+衰萎shuai1wei3 被难bei4nan4 裁处cai2chu3 裁度cai2duo2 裁缝cai2feng2 裳裳chang2chang2 褪去tun4qu4
+褪色tui4shai3 西乐xi1yue4 西藏xi1zang4 要击yao1ji1 要塞yao4sai4 要得yao4de5 要挟yao1xie2
+要求yao1qiu2 要约yao1yue1 覆没fu4mo4 觉得jue2de5 角力jue2li4 角子jiao3zi3 角斗jue2dou4
+角色jue2se4 角逐jue2zhu2 解元jie4yuan2 解差jie4chai1 解数xie4shu4 解款jie4kuan3 解池xie4chi2
+解法xie4fa3 解调jie3tiao2 解送jie4song4 誉为yu4wei2 认为ren4wei2 认得ren4de5 讥弹ji1tan2
+讨还tao3huan2 记得ji4de5 记载ji4zai3 论处lun4chu3 论语lun2yu3 论难lun4nan4 评传ping2zhuan4
+评卷ping2juan4 评弹ping2tan2 识相shi2xiang4 诈降zha4xiang2 词曲ci2qu3 试卷shi4juan4
+试种shi4zhong4 诗兴shi1xing4 诗行shi1hang2 诚朴cheng2piao2 该着gai1zhao2 详尽xiang2jin4
+语塞yu3se4 误差wu4cha1 诱供you4gong4 诱掖you4ye4 诱降you4xiang2 请假qing3jia4 请帖qing3tie3
+请降qing3xiang2 诸葛zhu1ge3 课卷ke4juan4 谁的shei2de5 谁都shei2dou1 调人tiao2ren2 调价tiao2jia4
+调停tiao2ting2 调光tiao2guang1 调养tiao2yang3 调准tiao2zhun3 调制tiao2zhi4 调剂tiao2ji4
+调匀tiao2yun2 调协tiao2xie2 调卷diao4juan4 调合tiao2he2 调味tiao2wei4 调和tiao2he2 调唆tiao2suo1
+调处tiao2chu3 调幅tiao2fu2 调弄tiao2nong4 调息tiao2xi1 调情tiao2qing2 调戏tiao2xi4 调护tiao2hu4
+调控tiao2kong4 调摄tiao2she4 调教tiao2jiao4 调整tiao2zheng3 调料tiao2liao4 调档tiao2dang4
+调正tiao2zheng4 调治tiao2zhi4 调温tiao2wen1 调焦tiao2jiao1 调理tiao2li3 调皮tiao2pi2
+调笑tiao2xiao4 调级tiao2ji2 调经tiao2jing1 调羹tiao2geng1 调色tiao2se4 调节tiao2jie2
+调解tiao2jie3 调试tiao2shi4 调调tiao2diao4 调谐tiao2xie2 调资tiao2zi1 调适tiao2shi4 调音tiao2yin1
+调频tiao2pin2 谈兴tan2xing4 谢帖xie4tie3 谩骂man4ma4 谱曲pu3qu3 谷坊gu3fang2 豁亮huo4liang4
+豁免huo4mian3 豁拳hua2quan2 豁朗huo4lang3 豁然huo4ran2 豁达huo4da2 豆泡dou4pao1 豪兴hao2xing4
+豪横hao2heng4 貌似mao4si4 貌相mao4xiang4 贝勒bei4le4 贞观zhen1guan4 负荷fu4he4 财会cai2kuai4
+责难ze2nan4 败兴bai4xing4 败将bai4jiang4 质当zhi4dang4 质朴zhi4piao2 质的zhi4di4 贾人gu3ren2
+贾用gu3yong4 贾祸gu3huo4 贾贸gu3mao4 贾马gu3ma3 赎当shu2dang4 赔还pei2huan2 赚头zhuan4tou5
+赚得zuan4de5 赛似sai4si4 赴难fu4nan4 赶场gan3chang2 起兴qi3xing4 起哄qi3hong4 起解qi3jie4
+趁空chen4kong4 超长chao1chang2 趟地tang1di4 趟水tang1shui3 跌倒die1dao3 跟头gen1tou5
+跟差gen1chai1 跟斗gen1dou3 跪倒gui4dao3 路卡lu4qia3 跳行tiao4hang2 蹭蹬ceng4deng4 身分shen1fen4
+身长shen1chang2 躯壳qu1qiao4 躺倒tang3dao3 车削che1xiao1 车行che1hang2 轧场ya4chang2 轧机zha2ji1
+轧账ga2zhang4 轧辊zha2gun3 轧钢zha2gang1 转为zhuan3wei2 转台zhuan4tai2 转圈zhuan4quan1
+转子zhuan4zi3 转悠zhuan4you1 转文zhuai3wen2 转椅zhuan4yi3 转炉zhuan4lu2 转盘zhuan4pan2
+转矩zhuan4ju3 转磨zhuan4mo4 转筋zhuan4jin1 转行zhuan3hang2 转轮zhuan4lun2 转轴zhuan4zhou2
+转载zhuan3zai3 转速zhuan4su4 转门zhuan4men2 轮种lun2zhong4 轮转lun2zhuan4 软和ruan3huo5
+软肋ruan3lei4 轰隆hong1long1 轻率qing1shuai4 轻薄qing1bo2 载荷zai4he4 较为jiao4wei2 辅相fu3xiang4
+辗转zhan3zhuan3 辟举bi4ju3 辟书bi4shu1 辟召bi4zhao4 辟引bi4yin3 辟谷bi4gu3 辟邪bi4xie2
+辩难bian4nan4 辱没ru3mo4 边卡bian1qia3 边塞bian1sai4 迁都qian1du1 过分guo4fen4 过当guo4dang4
+过长guo4chang2 运转yun4zhuan4 近似jin4si4 返还fan3huan2 还乡huan2xiang1 还书huan2shu1
+还价huan2jia4 还俗huan2su2 还债huan2zhai4 还击huan2ji1 还原huan2yuan2 还口huan2kou3 还嘴huan2zui3
+还席huan2xi2 还情huan2qing2 还愿huan2yuan4 还手huan2shou3 还报huan2bao4 还本huan2ben3
+还清huan2qing1 还珠huan2zhu1 还礼huan2li3 还童huan2tong2 还给huan2gei3 还账huan2zhang4
+还贷huan2dai4 还钱huan2qian2 还阳huan2yang2 还魂huan2hun2 这个zhe4ge5 进给jin4ji3 连杆lian2gan3
+连累lian2lei3 连翘lian2qiao2 连载lian2zai3 迫击pai3ji1 迷糊mi2hu1 追还zhui1huan2 退还tui4huan2
+送丧song4sang1 送还song4huan2 适应shi4ying4 适当shi4dang4 逃奔tao2ben4 逃难tao2nan4 选曲xuan3qu3
+递解di4jie4 逮捕dai4bu3 逼供bi1gong4 逾分yu2fen4 遇难yu4nan4 道藏dao4zang4 道行dao4heng2
+道观dao4guan4 遗使wei4shi3 遗劳wei4lao2 遗少yi2shao4 遭难zao1nan4 避难bi4nan4 那个na4ge5
+邮差you2chai1 邻舍lin2she4 部分bu4fen4 部将bu4jiang4 都会du1hui4 都城du1cheng2 都尉du1wei4
+都市du1shi4 都督du1du1 都统du1tong3 鄙薄bi3bo2 酌处zhuo2chu3 配乐pei4yue4 配曲pei4qu3
+配称pei4chen4 配给pei4ji3 配角pei4jue2 配载pei4zai3 酒兴jiu3xing4 酒吧jiu3ba1 酒晕jiu3yun4
+酬和chou2he4 酬应chou2ying4 酷似ku4si4 酷肖ku4xiao1 醇朴chun2piao2 醒豁xing3huo4 采地cai4di4
+采血cai3xie3 采邑cai4yi4 释卷shi4juan4 里头li3tou5 里弄li3long4 重九chong2jiu3 重修chong2xiu1
+重光chong2guang1 重出chong2chu1 重创zhong4chuang1 重印chong2yin4 重叠chong2die2 重合chong2he2
+重启chong2qi3 重唱chong2chang4 重围chong2wei2 重圆chong2yuan2 重复chong2fu4 重头chong2tou2
+重奏chong2zou4 重婚chong2hun1 重子zhong4zi3 重孙chong2sun1 重审chong2shen3 重庆chong2qing4
+重建chong2jian4 重张chong2zhang1 重弹chong2tan2 重影chong2ying3 重担zhong4dan4 重拍chong2pai1
+重提chong2ti2 重播chong2bo1 重数chong2shu4 重新chong2xin1 重映chong2ying4 重洋chong2yang2
+重温chong2wen1 重演chong2yan3 重版chong2ban3 重犯chong2fan4 重现chong2xian4 重生chong2sheng1
+重申chong2shen1 重组chong2zu3 重聚chong2ju4 重荷zhong4he4 重获chong2huo4 重行chong2xing2
+重译chong2yi4 重读chong2du2 重返chong2fan3 重迭chong2die2 重述chong2shu4 重选chong2xuan3
+重逢chong2feng2 重重chong2chong2 重阳chong2yang2 重霄chong2xiao1 野乘ye3sheng4 量具liang2ju4
+量器liang2qi4 量子liang4zi3 量度liang2du4 量杯liang2bei1 量瓶liang2ping2 量程liang2cheng2
+量筒liang2tong3 量规liang2gui1 量计liang2ji4 金发jin1fa4 金曲jin1qu3 金相jin1xiang4 钉住ding4zhu4
+钉牢ding4lao2 钉耙ding1pa2 钦差qin1chai1 钻具zuan4ju4 钻台zuan4tai2 钻塔zuan4ta3 钻头zuan4tou2
+钻床zuan4chuang2 钻戒zuan4jie4 钻机zuan4ji1 钻杆zuan4gan3 钻石zuan4shi2 钻空zuan1kong4
+铁杆tie3gan3 铁耙tie3pa2 铅山yan2shan1 铜模tong2mu2 铜臭tong2xiu4 银行yin2hang2 铺叙pu1xu4
+铺垫pu1dian4 铺展pu1zhan3 铺平pu1ping2 铺床pu1chuang2 铺张pu1zhang1 铺排pu1pai2 铺盖pu1gai4
+铺砌pu1qi4 铺衬pu1chen4 铺设pu1she4 铺路pu1lu4 铺轨pu1gui3 铺陈pu1chen2 链结lian4jie1
+销假xiao1jia4 锁匙suo3chi2 锁头suo3tou5 锁钥suo3yue4 锄头chu2tou5 错处cuo4chu3 锚泊mao2bo2
+锻模duan4mu2 镐京hao4jing1 长久chang2jiu3 长乐chang2le4 长于chang2yu2 长亭chang2ting2
+长假chang2jia4 长兴chang2xing1 长剑chang2jian4 长卷chang2juan4 长发chang2fa4 长句chang2ju4
+长号chang2hao4 长叹chang2tan4 长吟chang2yin2 长命chang2ming4 长啸chang2xiao4 长圆chang2yuan2
+长城chang2cheng2 长处chang2chu4 长夏chang2xia4 长夜chang2ye4 长天chang2tian1 长子zhang3zi3
+长存chang2cun2 长安chang2an1 长寿chang2shou4 长局chang2ju2 长崎chang2qi2 长川chang2chuan1
+长工chang2gong1 长年chang2nian2 长庚chang2geng1 长度chang2du4 长廊chang2lang2 长征chang2zheng1
+长性chang2xing4 长拳chang2quan2 长揖chang2yi1 长斋chang2zhai1 长方chang2fang1 长春chang2chun1
+长期chang2qi1 长机chang2ji1 长条chang2tiao2 长枪chang2qiang1 长款chang2kuan3 长毛chang2mao2
+长汀chang2ting1 长江chang2jiang1 长沙chang2sha1 长河chang2he2 长法chang2fa3 长波chang2bo1
+长活chang2huo2 长流chang2liu2 长物chang2wu4 长生chang2sheng1 长相zhang3xiang4 长眠chang2mian2
+长矛chang2mao2 长短chang2duan3 长石chang2shi2 长程chang2cheng2 长空chang2kong1 长笛chang2di2
+长策chang2ce4 长篇chang2pian1 长线chang2xian4 长统chang2tong3 长编chang2bian1 长缨chang2ying1
+长舌chang2she2 长虫chang2chong2 长虹chang2hong2 长街chang2jie1 长衣chang2yi1 长衫chang2shan1
+长袍chang2pao2 长袖chang2xiu4 长袜chang2wa4 长裤chang2ku4 长褂chang2gua4 长诗chang2shi1
+长话chang2hua4 长调chang2diao4 长谈chang2tan2 长足chang2zu2 长跑chang2pao3 长跪chang2gui4
+长辞chang2ci2 长远chang2yuan3 长途chang2tu2 长逝chang2shi4 长长chang2chang2 长门chang2men2
+长队chang2dui4 长随chang2sui2 长青chang2qing1 长音chang2yin1 长项chang2xiang4 长驱chang2qu1
+长鸣chang2ming2 长鼓chang2gu3 长龙chang2long2 门将men2jiang4 门把men2ba4 门斗men2dou3
+闭卷bi4juan4 闭塞bi4se4 问卜wen4bu3 问难wen4nan4 闯将chuang3jiang4 闲散xian2san3 闲空xian2kong4
+间作jian4zuo4 间奏jian4zou4 间或jian4huo4 间接jian4jie1 间断jian4duan4 间日jian4ri4 间杂jian4za2
+间歇jian4xie1 间种jian4zhong4 间色jian4se4 间苗jian4miao2 间谍jian4die2 间道jian4dao4
+间隔jian4ge2 间隙jian4xi4 闷声men1sheng1 闷头men1tou2 闷气men1qi4 闷热men1re4 闷锄men1chu2
+闹哄nao4hong1 闹嚷nao4rang1 闽侯min3hou4 阅卷yue4juan4 阑干lan2gan1 阔少kuo4shao4 阴干yin1gan1
+阻塞zu3se4 阻难zu3nan4 阿斗a1dou3 阿胶e1jiao1 阿附e1fu4 附和fu4he4 附着fu4zhuo2 附识fu4zhi4
+附载fu4zai3 陆万liu4wan4 陆佰liu4bai3 陆圆liu4yuan2 陆拾liu4shi2 降伏xiang2fu2 降服xiang2fu2
+降顺xiang2shun4 降龙xiang2long2 除丧chu2sang1 陪都pei2du1 隔扇ge2shan1 隔行ge2hang2 难为nan2wei2
+难侨nan4qiao2 难倒nan2dao3 难友nan4you3 难处nan2chu3 难属nan4shu3 难民nan4min2 难胞nan4bao1
+雀子qiao1zi3 雁行yan4hang2 雄劲xiong2jing4 雅乐ya3yue4 雅兴ya3xing4 雕琢diao1zhuo2 零散ling2san3
+霓裳ni2chang2 露丑lou4chou3 露刃lou4ren4 露头lou4tou2 露富lou4fu4 露底lou4di3 露怯lou4qie4
+露白lou4bai2 露相lou4xiang4 露脸lou4lian3 露苗lou4miao2 露面lou4mian4 露风lou4feng1 露馅lou4xian4
+非分fei1fen4 非得fei1dei3 非难fei1nan4 靠泊kao4bo2 靡丽mi3li4 面相mian4xiang4 面糊mian4hu4
+鞭鞘bian1shao1 音乐yin1yue4 顺差shun4cha1 顺应shun4ying4 须发xu1fa4 预卜yu4bu3 频数pin2shuo4
+颠倒dian1dao3 颤栗zhan4li4 风头feng1tou5 风干feng1gan1 风斗feng1dou3 风磨feng1mo4 风钻feng1zuan4
+风镐feng1hao4 风靡feng1mi3 飘泊piao1bo2 飞转fei1zhuan4 食母si4mu3 食相shi2xiang4 饶头rao2tou5
+饼干bing3gan1 馏分liu2fen4 馒头man2tou5 首相shou3xiang4 首都shou3du1 香干xiang1gan1 马勒ma3le4
+马圈ma3juan4 马尾ma3yi3 马扎ma3zha2 驳倒bo2dao3 骄横jiao1heng4 骨头gu3tou5 骨朵gu1duo3
+骨殖gu3shi5 骨碌gu1lu4 高丽gao1li2 高兴gao1xing4 高挑gao1tiao3 高着gao1zhao1 鱼肚yu2du3
+鲜有xian3you3 鲜见xian3jian4 鸟闹diao3nao4 鸡肋ji1lei4 黑发hei1fa4 鼓乐gu3yue4 鼻塞bi2se4
+龟兹qiu1ci2 龟裂jun1lie4)";
+
+using Readings = std::unordered_map<std::u32string_view, Phrase>;
+
+bool is_letter_or_digit(char32_t c) { return c > U' ' && c < 0x80; }
+
+Readings read_table() {
+  Readings table;
+  for (size_t at = 0; at < readings.size();) {
+    if (readings[at] <= U' ') {
+      ++at;
+      continue;
+    }
+    size_t letters = at;
+    while (!is_letter_or_digit(readings[letters])) ++letters;
+    size_t end = letters;
+    while (end < readings.size() && is_letter_or_digit(readings[end])) ++end;
+    const std::u32string_view characters = readings.substr(at, letters - at);
+    table.emplace(characters, Phrase{characters, readings.substr(letters, end - letters)});
+    at = end;
+  }
+  return table;
+}
+
+const Readings& table() {
+  static const Readings made = read_table();
+  return made;
+}
+
+}  // namespace
+
+std::u32string_view usual_reading(char32_t character) {
+  const auto found = table().find(std::u32string_view(&character, 1));
+  return found == table().end() ? std::u32string_view() : found->second.reading;
+}
+
+const Phrase* phrase_at(std::u32string_view text) {
+  if (text.size() < 2) return nullptr;
+  const auto found = table().find(text.substr(0, 2));
+  return found == table().end() ? nullptr : &found->second;
+}
+
+}  // namespace tandem
