@@ -39,6 +39,16 @@ inline int code_of(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// A container may come without /dev/pts; tests of what a terminal shows are skipped there.
+inline bool has_terminals() {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0) return false;
+  close(terminal);
+  return true;
+}
+#define SKIP_WITHOUT_TERMINALS() \
+  if (!has_terminals()) GTEST_SKIP() << "no pseudo-terminals here: /dev/pts is not mounted"
+
 // An exception that leaves `work` ends the child with code 99 and its text on standard error.
 inline ChildEnd in_child(const std::function<void()>& work, Streams streams = Streams::files) {
   const int out = memfd_create("out", 0);

@@ -104,6 +104,7 @@ TEST(Log, JsonLinesAreOneObjectEach) {
 }
 
 TEST(Log, ColourOnlyOnATerminal) {
+  SKIP_WITHOUT_TERMINALS();
   EXPECT_FALSE(contains(speak({.verbosity = 1}).err, "\033"));
   const ChildEnd end = speak({.verbosity = 1}, Streams::terminal_for_both);
   EXPECT_TRUE(contains(end.err, "\033[33mwarning:\033[0m warning 3"));
@@ -113,12 +114,14 @@ TEST(Log, ColourOnlyOnATerminal) {
 }
 
 TEST(Log, NoColourInAFileWhileStandardErrorIsATerminal) {
+  SKIP_WITHOUT_TERMINALS();
   const ChildEnd end = speak({.verbosity = 1}, Streams::terminal_for_errors);
   EXPECT_EQ(end.out, "✅ done\ndebug: debug 1\ninfo 2\n");
   EXPECT_TRUE(contains(end.err, "\033[33mwarning:"));
 }
 
 TEST(Log, HonoursNoColor) {
+  SKIP_WITHOUT_TERMINALS();
   const auto speak_with = [](const char* value) {
     return in_child(
         [&] {
@@ -135,6 +138,7 @@ TEST(Log, HonoursNoColor) {
 }
 
 TEST(Log, NoBarAndNoColourUnderJsonOrQuiet) {
+  SKIP_WITHOUT_TERMINALS();
   const auto wants = [](const LogOptions& options, Streams streams) {
     return in_child(
                [&] {

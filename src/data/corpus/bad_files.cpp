@@ -1,0 +1,97 @@
+#include "data/corpus/bad_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tandem/error.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace tandem {
+
+BadFiles::BadFiles(std::string list, int64_t clips, const BadFileLimits& limits)
+    : list_(std::move(list)), limits_(limits), seen_(static_cast<size_t>(clips)) {}
+
+void BadFiles::note_tried(int64_t clip) {
+  std::lock_guard lock(mutex_);
+  uint8_t& seen = seen_[static_cast<size_t>(clip)];
+  tried_ += seen == 0;
+  if (seen == 0) seen = 1;
+}
+
+double BadFiles::share() const {
+  const auto all = static_cast<int64_t>(seen_.size());
+  const int64_t of = std::max(tried_, std::min<int64_t>(all, 100));
+  return static_cast<double>(bad_) / static_cast<double>(std::max<int64_t>(1, of));
+}
+
+void BadFiles::add(int64_t clip, const std::string& path, const std::string& reason,
+                   const std::string& sentence) {
+  std::unique_lock lock(mutex_);
+  uint8_t& seen = seen_[static_cast<size_t>(clip)];
+  if (seen == 2) return;
+  tried_ += seen == 0;
+  seen = 2;
+  ++bad_;
+  ++reasons_[reason];
+  append(path, reason, sentence);
+  const double bad_share = share();
+  const bool warn = bad_share > limits_.warn_share && !warned_;
+  warned_ = warned_ || warn;
+  lock.unlock();
+  const std::string where = list_.empty() ? "" : fmt::format("; they are listed in `{}`", list_);
+  if (bad_share > limits_.stop_share) {
+    throw Error(ErrorKind::data,
+                fmt::format("{} clips of the {} tried cannot be used ({}), more than {:g} %{}",
+                            bad_, tried_, summary(), 100 * limits_.stop_share, where))
+        .hint("mend the files, run `tandem prepare` again, or raise data.max_bad_share");
+  }
+  if (warn) {
+    log_warning("more than {:g} % of the clips cannot be used so far ({}){}",
+                100 * limits_.warn_share, summary(), where);
+  }
+}
+
+void BadFiles::append(const std::string& path, const std::string& reason,
+                      const std::string& sentence) {
+  if (list_.empty()) return;
+  if (!file_.is_open()) {
+    file_.open(list_, std::ios::app);
+    if (file_.tellp() == 0) file_ << "path\treason\tsentence\n";
+  }
+  file_ << tsv_field(path) << '\t' << reason << '\t' << tsv_field(sentence) << std::endl;
+}
+
+int64_t BadFiles::total() const {
+  std::lock_guard lock(mutex_);
+  return bad_;
+}
+
+std::map<std::string, int64_t> BadFiles::by_reason() const {
+  std::lock_guard lock(mutex_);
+  return reasons_;
+}
+
+std::string BadFiles::summary() const {
+  std::vector<std::string> parts;
+  for (const auto& [reason, count] : by_reason())
+    parts.push_back(fmt::format("{} {}", count, reason));
+  return join(parts, ", ");
+}
+
+std::string tsv_field(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '\t': out += "\\t"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\\': out += "\\\\"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace tandem

@@ -1,0 +1,51 @@
+// Clips that could not be used in a run: each counted once, by reason, and listed in a file as it
+// is found. Too many of them stop the run, because then something else is wrong. Any thread may
+// add.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+struct BadFileLimits {
+  double warn_share = 0.05, stop_share = 0.20;
+};
+
+class BadFiles {
+ public:
+  // `list` is a TSV file (path, reason, sentence), made with the first bad clip; empty: no list.
+  BadFiles(std::string list, int64_t clips, const BadFileLimits& limits);
+
+  void note_tried(int64_t clip);
+  // Throws Error(data), with the counts and the list, when the share of bad clips passes the limit.
+  // It is taken of the clips tried so far, but of 100 of them (or all, where there are fewer) at
+  // least, so that the first bad file of a run is not all of it.
+  void add(int64_t clip, const std::string& path, const std::string& reason,
+           const std::string& sentence);
+
+  int64_t total() const;
+  std::map<std::string, int64_t> by_reason() const;
+  std::string summary() const;  // "3 missing, 1 truncated"
+
+ private:
+  double share() const;
+  void append(const std::string& path, const std::string& reason, const std::string& sentence);
+  const std::string list_;
+  const BadFileLimits limits_;
+  mutable std::mutex mutex_;
+  std::vector<uint8_t> seen_;  // of each clip: 1 tried, 2 bad
+  int64_t tried_ = 0, bad_ = 0;
+  std::map<std::string, int64_t> reasons_;
+  bool warned_ = false;
+  std::ofstream file_;
+};
+
+// Tabs, line ends and backslashes as \t, \n, \r and \\, so that a name is one field of a TSV.
+std::string tsv_field(std::string_view text);
+
+}  // namespace tandem
