@@ -27,7 +27,7 @@ root=$(realpath -m "$root")
 
 clean_up() {
   local code=$?
-  umount "$root/dev/shm" "$root/proc" 2>/dev/null || true
+  umount "$root/dev/pts" "$root/dev/shm" "$root/proc" 2>/dev/null || true
   if [ -n "${TANDEM_FRESH_KEEP:-}" ]; then say "kept $root"
   else rm -rf --one-file-system "$root" ${temporary:+"$temporary"}; fi
   exit "$code"
@@ -65,6 +65,7 @@ connect() {
   [ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
   mount -t proc proc "$root/proc"
   mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+  mount --bind /dev/pts "$root/dev/pts"   # tests of what is shown on a terminal open one
 }
 
 network_variables() {

@@ -14,7 +14,7 @@ REQUIREMENTS=("torch==$TORCH_VERSION" "cmake>=3.28,<5" "ninja>=1.11")
 NEEDED_MB=6000   # the environment takes 4.7 GB; pip needs room to unpack while it works
 PACKAGES=(g++ make git ccache mold python3-venv pkg-config
           libyaml-cpp-dev libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
-          libgtest-dev)
+          libsndfile1-dev libmpg123-dev libicu-dev ffmpeg libgtest-dev)
 
 PYTHON=${PYTHON:-python3}
 CACHE=${XDG_CACHE_HOME:-${HOME:-}/.cache}/tandem

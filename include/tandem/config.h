@@ -44,6 +44,19 @@ struct DataConfig {
   bool optimize_cpu_gpu_overlap = true;
   bool pin_memory = true;
   int64_t prefetch_factor = 2;
+  // Speech.
+  std::optional<std::string> tokenizer = {};  // none: vocab.json beside the index
+  std::optional<std::string> language = {};   // of clips whose language is not known
+  int64_t sample_rate = 22050;
+  std::string mel = "default";
+  int64_t buckets = 8;                       // shapes of batches at most
+  std::optional<double> batch_seconds = {};  // a batch's size by time instead of clips
+  std::optional<double> trim_top_db = {};    // silence at both ends is cut
+  std::optional<double> target_loudness_lufs = {};
+  std::optional<double> noise_snr_db = {};
+  double pitch_shift_semitones = 0;
+  double warn_bad_share = 0.05;
+  double max_bad_share = 0.20;
 };
 
 struct TrainingConfig {

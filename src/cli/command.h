@@ -57,6 +57,8 @@ Command train_command();
 Command devices_command();
 Command doctor_command();
 Command config_command();
+Command prepare_command();
+Command bench_command();
 Command version_command();
 Command help_command();
 Command completion_command();

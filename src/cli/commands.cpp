@@ -7,8 +7,8 @@ namespace tandem {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
-      train_command(), devices_command(), doctor_command(),    config_command(),
-      help_command(),  version_command(), completion_command()};
+      train_command(),   devices_command(), doctor_command(),  config_command(),    help_command(),
+      prepare_command(), bench_command(),   version_command(), completion_command()};
   return table;
 }
 

@@ -15,7 +15,8 @@ LogOptions log_options(const Arguments& arguments) {
                                                     : 0,
           .json = arguments.has("--json-log"),
           .file = arguments.value("--log-file"),
-          .reserve_stdout = arguments.has("--json") || arguments.has("--print-config")};
+          .reserve_stdout = arguments.has("--json") || arguments.has("--print-config") ||
+                            arguments.has("--format")};
 }
 
 int run_program(std::vector<std::string> words) {

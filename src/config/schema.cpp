@@ -64,7 +64,7 @@ std::string reader_names(uint32_t readers) {
   static const std::pair<Reader, const char*> names[] = {
       {read_by_train, "train"},           {read_by_generate, "generate"},
       {read_by_synthesize, "synthesize"}, {read_by_prepare, "prepare"},
-      {read_by_diagnose, "diagnose"},
+      {read_by_diagnose, "diagnose"},     {read_by_bench, "bench"},
   };
   std::vector<std::string> out;
   for (const auto& [reader, name] : names) {

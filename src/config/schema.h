@@ -25,6 +25,7 @@ enum Reader : uint32_t {
   read_by_synthesize = 1u << 2,
   read_by_prepare = 1u << 3,
   read_by_diagnose = 1u << 4,
+  read_by_bench = 1u << 5,
 };
 
 struct Range {

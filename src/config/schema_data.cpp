@@ -38,26 +38,27 @@ std::vector<Setting> data_settings() {
       row_of(&DataConfig::batch_size, "data.batch_size")
           .range(1, 1e6)
           .flag("--batch-size")
-          .readers(read_by_train)
+          .readers(read_by_train | read_by_bench)
           .help("Clips (bytes stage: sequences) a step, over all replicas."),
       row_of(&DataConfig::num_workers, "data.num_workers")
           .range(1, 1024)
           .flag("--num-workers")
           .aliases({"data.dataloader_num_workers"})
+          .readers(read_by_bench)
           .help("Threads that read and decode."),
       row_of(&DataConfig::buffer_size, "data.buffer_size")
           .range(1, 100000)
           .flag("--buffer-size")
           .aliases({"data.pipeline_buffer_size", "data.prefetch_buffer_size"})
-          .readers(read_by_train)
+          .readers(read_by_train | read_by_bench)
           .help("Batches in the one queue before the model."),
       row_of(&DataConfig::data_gpu, "data.data_gpu")
           .flag("--data-gpu")
-          .readers(read_by_train)
+          .readers(read_by_train | read_by_bench)
           .help("GPU that loads and preprocesses; needs data.model_gpu."),
       row_of(&DataConfig::model_gpu, "data.model_gpu")
           .flag("--model-gpu")
-          .readers(read_by_train)
+          .readers(read_by_train | read_by_bench)
           .help("GPU that trains, or a list (`1,2,3`); needs data.data_gpu."),
       row_of(&DataConfig::model_start_delay, "data.model_start_delay")
           .range(0, 3600)
@@ -67,18 +68,74 @@ std::vector<Setting> data_settings() {
           .help("Seconds that training waits at most for a full buffer."),
       row_of(&DataConfig::use_native_loading, "data.use_native_loading")
           .old_names({"data.use_tf_native_loading"})
+          .readers(read_by_bench)
           .help("Native reader; false: the general decoder for every file, slower, same result."),
       row_of(&DataConfig::prefetch_to_gpu, "data.prefetch_to_gpu")
+          .readers(read_by_train | read_by_bench)
           .help("Batches wait in GPU memory instead of host memory."),
       row_of(&DataConfig::enhanced_gpu_prefetch, "data.enhanced_gpu_prefetch")
+          .readers(read_by_train | read_by_bench)
           .help("The prefetch depth follows the measured jitter."),
       row_of(&DataConfig::optimize_cpu_gpu_overlap, "data.optimize_cpu_gpu_overlap")
+          .readers(read_by_train | read_by_bench)
           .help("Copies and computation run on different streams."),
       row_of(&DataConfig::pin_memory, "data.pin_memory")
+          .readers(read_by_train | read_by_bench)
           .help("Page-locked host memory for copies."),
       row_of(&DataConfig::prefetch_factor, "data.prefetch_factor")
           .range(1, 1024)
+          .readers(read_by_bench)
           .help("Batches that each worker prepares ahead."),
+      row_of(&DataConfig::tokenizer, "data.tokenizer")
+          .flag("--tokenizer")
+          .readers(read_by_bench)
+          .help("Vocabulary (Hugging Face JSON); null: vocab.json beside the index, where there is "
+                "one."),
+      row_of(&DataConfig::language, "data.language")
+          .flag("--language")
+          .readers(read_by_bench)
+          .help("Language of clips whose language the corpus does not say."),
+      row_of(&DataConfig::sample_rate, "data.sample_rate")
+          .range(1000, 192000)
+          .readers(read_by_bench | read_by_prepare)
+          .help("Rate that all clips are brought to, in Hz."),
+      row_of(&DataConfig::mel, "data.mel")
+          .choices({"default", "xtts_dvae", "xtts_conditioning", "xtts_conditioning_v1",
+                    "speaker_encoder"})
+          .readers(read_by_bench | read_by_prepare)
+          .help("Front end that makes the mels."),
+      row_of(&DataConfig::buckets, "data.buckets")
+          .range(1, 64)
+          .readers(read_by_bench)
+          .help("Shapes of batches at most: clips of like length share one."),
+      row_of(&DataConfig::batch_seconds, "data.batch_seconds")
+          .above(0, 1e6)
+          .readers(read_by_bench)
+          .help("Seconds of sound a batch; null: data.batch_size clips, whatever their length."),
+      row_of(&DataConfig::trim_top_db, "data.trim_top_db")
+          .above(0, 200)
+          .readers(read_by_bench | read_by_prepare)
+          .help("Silence this far below a clip's loudest part is cut off its ends; null: kept."),
+      row_of(&DataConfig::target_loudness_lufs, "data.target_loudness_lufs")
+          .range(-70, 0)
+          .readers(read_by_bench | read_by_prepare)
+          .help("Loudness every clip is brought to (BS.1770); null: as recorded."),
+      row_of(&DataConfig::noise_snr_db, "data.noise_snr_db")
+          .range(-20, 120)
+          .readers(read_by_bench)
+          .help("White noise this far below each clip; null: none."),
+      row_of(&DataConfig::pitch_shift_semitones, "data.pitch_shift_semitones")
+          .range(0, 24)
+          .readers(read_by_bench)
+          .help("Clips are shifted in pitch by up to this, up or down; 0: not."),
+      row_of(&DataConfig::warn_bad_share, "data.warn_bad_share")
+          .range(0, 1)
+          .readers(read_by_bench)
+          .help("Share of clips that cannot be used at which a warning comes."),
+      row_of(&DataConfig::max_bad_share, "data.max_bad_share")
+          .range(0, 1)
+          .readers(read_by_bench)
+          .help("Share of clips that cannot be used at which the run stops."),
   };
 }
 

@@ -20,7 +20,7 @@ std::vector<Setting> training_settings() {
           .help("Mirrored replicas when two or more GPUs are visible."),
       row_of(&T::visible_gpus, "training.visible_gpus")
           .flag("--visible-gpus")
-          .readers(read_by_train)
+          .readers(read_by_train | read_by_bench)
           .help("GPUs to use: `0`, `0,1` or UUIDs; null: all."),
       row_of(&T::epochs, "training.epochs")
           .range(1, 1e9)
@@ -46,7 +46,7 @@ std::vector<Setting> training_settings() {
       row_of(&T::seed, "training.seed")
           .at_least(0)
           .flag("--seed")
-          .readers(read_by_train)
+          .readers(read_by_train | read_by_bench)
           .help("Start of every random sequence of a training run."),
       row_of(&T::deterministic, "training.deterministic")
           .readers(read_by_train)

@@ -65,6 +65,12 @@ Stream& LogicalDevice::copy_stream() {
   return *copy_;
 }
 
+Stream& LogicalDevice::preparation_stream() {
+  if (kind() != DeviceKind::cuda) return compute_stream();
+  std::call_once(preparation_once_, [&] { preparation_ = make_stream(*this); });
+  return *preparation_;
+}
+
 void count_operations(bool on) {
   static std::mutex mutex;
   static std::optional<at::CallbackHandle> handle;

@@ -64,13 +64,16 @@ class LogicalDevice {
   // The device's own in-order queues. Made on first use, which initialises the device.
   Stream& compute_stream();
   Stream& copy_stream();
+  // Where data is prepared beside the training: a stream of its own on a real GPU, the one in-order
+  // queue (compute_stream) on a simulated one.
+  Stream& preparation_stream();
 
  private:
   LogicalDeviceInfo info_;
   MemoryLedger memory_;
   OperationCounter operations_;
-  std::once_flag compute_once_, copy_once_;
-  std::unique_ptr<Stream> compute_, copy_;
+  std::once_flag compute_once_, copy_once_, preparation_once_;
+  std::unique_ptr<Stream> compute_, copy_, preparation_;
 };
 
 // Counting every tensor operation costs about a tenth of a microsecond each; on by default only

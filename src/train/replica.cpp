@@ -37,9 +37,9 @@ at::Tensor Replica::to_device(const at::Tensor& tensor) const {
 
 at::Tensor Replica::add_gradients(const Batch& batch) {
   DeviceScope scope(device_);
-  const at::Tensor tokens = to_device(batch.tokens), targets = to_device(batch.targets);
-  const double share = static_cast<double>(tokens.size(0)) / static_cast<double>(batch.whole_size);
-  const at::Tensor loss = model_.loss(tokens, targets) * share;
+  const double share = static_cast<double>(batch.rows) / static_cast<double>(batch.whole_rows);
+  const at::Tensor loss =
+      model_.loss(batch.fields[byte_tokens], batch.fields[byte_targets]) * share;
   loss.backward();
   return loss.detach();
 }
@@ -63,7 +63,8 @@ at::Tensor Replica::validate(const ByteCorpus& corpus, int64_t first, int64_t co
   if (count == 0) return at::zeros({}, scope.options());
   const Batch batch = corpus.validation_batch(first, count);
   const double share = static_cast<double>(count) / static_cast<double>(whole);
-  return model_.loss(to_device(batch.tokens), to_device(batch.targets)) * share;
+  return model_.loss(to_device(batch.fields[byte_tokens]), to_device(batch.fields[byte_targets])) *
+         share;
 }
 
 at::Tensor Replica::checksum() {

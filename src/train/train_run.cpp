@@ -131,13 +131,17 @@ void TrainRun::create_replicas() {
 }
 
 void TrainRun::start_feed() {
-  feed_ = std::make_unique<Feed>(*corpus_, DeviceRegistry::get().find(plan_.strategy.data_device),
-                                 FeedOptions{.seed = static_cast<uint64_t>(config_.training.seed),
-                                             .batch_size = plan_.batch_size,
-                                             .first_batch = state_.next_batch,
-                                             .end_batch = total_steps_ * plan_.accumulation,
-                                             .replicas = replica_count(),
-                                             .capacity = plan_.queue_capacity});
+  batches_ = std::make_unique<ByteBatches>(*corpus_, static_cast<uint64_t>(config_.training.seed),
+                                           plan_.batch_size);
+  std::vector<LogicalDevice*> models;
+  for (const auto& replica : replicas_) models.push_back(&replica->device());
+  FeedOptions options = feed_options(config_.data);
+  options.first_batch = state_.next_batch;
+  options.end_batch = total_steps_ * plan_.accumulation;
+  options.capacity = plan_.queue_capacity;
+  options.workers = 1;  // nothing is read or decoded
+  feed_ = std::make_unique<Feed>(*batches_, DeviceRegistry::get().find(plan_.strategy.data_device),
+                                 models, options);
   if (plan_.strategy.kind != StrategyKind::dual) return;
   const double limit = config_.data.model_start_delay;
   say(fmt::format("🕐 Multi-GPU Mode: Waiting up to {:.1f}s for data pipeline to warm up...",

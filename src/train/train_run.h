@@ -57,6 +57,7 @@ class TrainRun {
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::unique_ptr<Communicator>> groups_;
   std::unique_ptr<MemoryWatch> memory_;
+  std::unique_ptr<ByteBatches> batches_;
   std::unique_ptr<Feed> feed_;
   std::vector<std::exception_ptr> failures_;
   // Rank 0 writes it before it joins the step's all-reduce, the others read it after: all stop

@@ -5,6 +5,7 @@
 #include <limits>
 #include <thread>
 
+#include "data/order/batch_order.h"
 #include "device/device_scope.h"
 #include "device/logical_device.h"
 #include "tandem/error.h"
@@ -58,10 +59,10 @@ at::Tensor TrainRun::accumulate(int rank, double& waited) {
   at::Tensor loss;
   for (int64_t i = 0; i < plan_.accumulation; ++i) {
     const auto asked = Clock::now();
-    const std::optional<Batch> batch = feed_->next(rank);
+    const std::optional<BatchLease> batch = feed_->next(rank);
     waited += seconds_since(asked);
     if (!batch) throw Error(ErrorKind::internal, "the feed ended before the run did");
-    const at::Tensor part = replicas_[static_cast<size_t>(rank)]->add_gradients(*batch);
+    const at::Tensor part = replicas_[static_cast<size_t>(rank)]->add_gradients(**batch);
     loss = loss.defined() ? loss + part : part;
   }
   return plan_.accumulation > 1 ? loss / static_cast<double>(plan_.accumulation) : loss;

@@ -80,7 +80,7 @@ TEST(SettingsPage, HasARowForEverySetting) {
     EXPECT_NE(page.find("\n| `" + setting.key + "` | "), std::string::npos) << setting.key;
   EXPECT_NE(page.find("\n| `data.buffer_size` | a whole number from 1 to 100000 | `50` | "
                       "`--buffer-size` | `TANDEM_DATA_BUFFER_SIZE` | `data.pipeline_buffer_size`, "
-                      "`data.prefetch_buffer_size` | train | "),
+                      "`data.prefetch_buffer_size` | train, bench | "),
             std::string::npos);
 }
 

@@ -21,8 +21,15 @@ Value other_value(const Setting& setting) {
   }
   switch (setting.type) {
     case Type::boolean: return Value(!*now.as<bool>());
-    case Type::integer: return now == Value(1) ? Value(2) : Value(1);
-    case Type::number: return Value(0.75);
+    case Type::integer: {
+      const int64_t least =
+          setting.range ? static_cast<int64_t>(std::max(1.0, setting.range->min)) : 1;
+      return now == Value(least) ? Value(least + 1) : Value(least);
+    }
+    case Type::number: {
+      const bool fits = !setting.range || setting.range->holds(0.75);
+      return Value(fits ? 0.75 : setting.range->max - 0.75);
+    }
     case Type::text: return Value("another");
   }
   return Value();

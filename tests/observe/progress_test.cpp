@@ -47,6 +47,7 @@ TEST(Progress, AResumedRunShowsItsFirstStep) {
 }
 
 TEST(Progress, OnATerminalOneLineMovesAndLogLinesDoNotLandInIt) {
+  SKIP_WITHOUT_TERMINALS();
   const ChildEnd end = in_child(
       [] {
         Progress progress(0, 4, 1);
@@ -68,6 +69,7 @@ TEST(Progress, OnATerminalOneLineMovesAndLogLinesDoNotLandInIt) {
 }
 
 TEST(Progress, QuietShowsNothing) {
+  SKIP_WITHOUT_TERMINALS();
   const ChildEnd end = in_child(
       [] {
         set_up_log({.verbosity = -1});

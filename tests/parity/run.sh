@@ -1,41 +1,39 @@
 #!/usr/bin/env bash
-# Compares Tandem live with outside judges: the safetensors package and a plain PyTorch model.
+# Compares Tandem live with outside judges: the safetensors package, a plain PyTorch model, soundfile, torchaudio,
+# pyloudnorm, Hugging Face tokenizers, num2words and coqui-tts.
 #
-#   tests/parity/run.sh BUILD      a build folder with bin/tandem and bin/parity_rewrite
+#   tests/parity/run.sh BUILD [PART ...]     a build folder; parts: core audio signal tokenizers clean
 #
-# Prints a table and exits with 1 when one comparison fails. Makes an environment of its own (safetensors and
-# numpy) once, under XDG_CACHE_HOME or ~/.cache; torch is the one Tandem is built with.
+# Prints a line a comparison and exits with 1 when one fails. The judges are installed by scripts/references.sh.
 set -euo pipefail
-
 fail() { printf 'parity: error: %s\n' "$1" >&2; [ -z "${2:-}" ] || printf 'parity: %s\n' "$2" >&2; exit 1; }
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-[ $# -eq 1 ] || fail "one argument is needed: the build folder." "Use: tests/parity/run.sh build"
+[ $# -ge 1 ] || fail "the build folder is needed." "Use: tests/parity/run.sh build"
 build=$(cd "$1" 2>/dev/null && pwd) || fail "there is no build folder \`$1\`." "Run: make parity"
-for program in tandem parity_rewrite; do
+shift
+[ $# -gt 0 ] || set -- core audio signal tokenizers clean
+for program in tandem parity_rewrite parity_audio parity_signal parity_tokenize parity_clean; do
   [ -x "$build/bin/$program" ] || fail "there is no \`$build/bin/$program\`." "Run: make parity"
 done
-
-torch_env=$("$root/scripts/setup.sh" --prefix)
-torch_python=$torch_env/bin/python
-[ -x "$torch_python" ] || fail "no environment with torch in \`$torch_env\`." "Run: make setup"
-wanted='safetensors==0.6.2 numpy>=1.26,<3 packaging'
-env=${XDG_CACHE_HOME:-$HOME/.cache}/tandem/parity
-if [ "$(cat "$env/.complete" 2>/dev/null || true)" != "$wanted $torch_env" ]; then
-  rm -rf "$env"
-  "$torch_python" -m venv "$env" || fail "\`$torch_python -m venv\` failed."
-  log=$(mktemp)
-  # shellcheck disable=SC2086  # several requirements
-  "$env/bin/pip" install --disable-pip-version-check $wanted >"$log" 2>&1 ||
-    { tail -n 15 "$log" >&2; rm -f "$log"; fail "pip could not install $wanted." "Its last lines are above."; }
-  rm -f "$log"
-  printf '%s' "$wanted $torch_env" >"$env/.complete"
-fi
+python=$("$root/scripts/references.sh")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-torch_packages=$("$torch_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-PYTHONPATH="$root/bench/peers:$torch_packages" PYTHONDONTWRITEBYTECODE=1 \
-  TANDEM_CONFIG_DIR=${TANDEM_CONFIG_DIR:-$root/configs} \
-  "$env/bin/python" "$root/tests/parity/compare.py" \
-  --tandem "$build/bin/tandem" --rewrite "$build/bin/parity_rewrite" --text "$root/LICENSE" --work "$work"
+export PYTHONPATH="$root/bench/peers" PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore
+export TANDEM_CONFIG_DIR=${TANDEM_CONFIG_DIR:-$root/configs}
+failed=()
+for part; do
+  printf '\n%s\n' "$part"
+  case "$part" in
+    core) set -- "$root/tests/parity/compare.py" --tandem "$build/bin/tandem" --rewrite "$build/bin/parity_rewrite" \
+            --text "$root/LICENSE" --work "$work" ;;
+    audio) set -- "$root/tests/parity/compare_audio.py" "$build/bin/parity_audio" ;;
+    signal) set -- "$root/tests/parity/compare_signal.py" --tool "$build/bin/parity_signal" --work "$work" ;;
+    tokenizers) set -- "$root/tests/parity/compare_tokenizers.py" "$build/bin/parity_tokenize" ;;
+    clean) set -- "$root/tests/parity/compare_clean.py" "$build/bin/parity_clean" ;;
+    *) fail "there is no part \`$part\`." ;;
+  esac
+  "$python" "$@" || failed+=("$part")
+done
+[ ${#failed[@]} -eq 0 ] || fail "these parts failed: ${failed[*]}"

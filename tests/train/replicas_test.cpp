@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "data/feed/feed.h"
+#include "data/order/batch_order.h"
 #include "device/communicator.h"
 #include "device/simulated.h"
 #include "nn/checksum.h"
@@ -42,10 +43,10 @@ TEST(Replicas, StayBitIdenticalAndEqualOneDeviceWithTheWholeBatch) {
     for (int rank = 0; rank < 4; ++rank) {
       const Part part = part_of(batch_size, 4, rank);
       parts.push_back(corpus.train_batch(7, step, part.first, part.count));
-      parts.back().whole_size = batch_size;
+      parts.back().whole_rows = batch_size;
     }
     Batch whole = corpus.train_batch(7, step, 0, batch_size);
-    whole.whole_size = batch_size;
+    whole.whole_rows = batch_size;
 
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < 4; ++rank) {
@@ -72,12 +73,12 @@ TEST(Replicas, AccumulatedHalvesEqualTheWholeBatch) {
   for (int step = 0; step < 3; ++step) {
     for (int64_t first : {0, 4}) {
       Batch half = corpus.train_batch(7, step, first, 4);
-      half.whole_size = 4;
+      half.whole_rows = 4;
       halves.add_gradients(half);
     }
     halves.update(nullptr, 2);
     Batch all = corpus.train_batch(7, step, 0, 8);
-    all.whole_size = 8;
+    all.whole_rows = 8;
     whole.add_gradients(all);
     whole.update(nullptr, 1);
   }

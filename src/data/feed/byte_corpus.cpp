@@ -32,8 +32,10 @@ Batch ByteCorpus::windows(const at::Tensor& text, const std::vector<int64_t>& st
   const at::Tensor first = at::tensor(starts).to(text.device(), /*non_blocking=*/true).unsqueeze(1);
   const at::Tensor places = (first + at::arange(context_ + 1, first.options())).view({-1});
   const at::Tensor bytes = text.index_select(0, places).view({count, context_ + 1}).to(at::kLong);
-  return {.tokens = bytes.narrow(1, 0, context_).contiguous(),
-          .targets = bytes.narrow(1, 1, context_).contiguous()};
+  return {.fields = {bytes.narrow(1, 0, context_).contiguous(),
+                     bytes.narrow(1, 1, context_).contiguous()},
+          .rows = count,
+          .whole_rows = count};
 }
 
 Batch ByteCorpus::train_batch(uint64_t seed, int64_t index, int64_t first, int64_t count) {

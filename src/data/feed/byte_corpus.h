@@ -3,19 +3,14 @@
 // order.
 #pragma once
 
-#include <ATen/core/TensorBody.h>
-
 #include <string>
+
+#include "data/feed/batch_maker.h"
 
 namespace tandem {
 
-// One step's work for one replica.
-struct Batch {
-  int64_t index = 0;       // position in the order of batches
-  at::Tensor tokens;       // [B, T] int64
-  at::Tensor targets;      // [B, T] int64, the byte that follows each token
-  int64_t whole_size = 0;  // sequences of the whole batch, over all replicas
-};
+// Fields of its batches: [B, T] int64 each; a target is the byte that follows its token.
+enum ByteField : size_t { byte_tokens, byte_targets };
 
 class ByteCorpus {
  public:
@@ -37,6 +32,26 @@ class ByteCorpus {
   int64_t context_, train_bytes_;
   at::Tensor text_;         // [bytes] uint8, on the host
   at::Tensor device_text_;  // the same on the data device
+};
+
+// The corpus as the feed asks for it: nothing to do on the host, whole batches on the data device.
+class ByteBatches final : public BatchMaker {
+ public:
+  ByteBatches(ByteCorpus& corpus, uint64_t seed, int64_t batch_size)
+      : corpus_(corpus), seed_(seed), batch_size_(batch_size) {}
+  std::unique_ptr<HostBatch> make_host_batch(bool) override {
+    return std::make_unique<HostBatch>();
+  }
+  void plan(HostBatch& host, int64_t index) override { host.index = index; }
+  void run_task(HostBatch&, int) override {}
+  Batch prepare(const HostBatch& host) override {
+    return corpus_.train_batch(seed_, host.index, 0, batch_size_);
+  }
+
+ private:
+  ByteCorpus& corpus_;
+  uint64_t seed_;
+  int64_t batch_size_;
 };
 
 }  // namespace tandem

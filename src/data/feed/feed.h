@@ -1,55 +1,122 @@
-// The feed: a thread that prepares batches on the data device and hands each replica its part
-// through a bounded queue, so that preparing runs beside training.
+// The feed: from what to prepare to batches on each model device, all of it beside the training.
+//
+//   host threads -> data device: prepare -> ring there -> copy (side stream) -> ring of each model
+//   -> next()
+//
+// Every arrow is bounded and counted. Where a model lives on the data device itself, its batches
+// are read from the first ring and nothing is copied.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "data/feed/byte_corpus.h"
+#include "data/feed/batch_ring.h"
+#include "data/feed/host_loader.h"
 #include "util/bounded_queue.h"
 
 namespace tandem {
 
 class LogicalDevice;
+class Feed;
+struct DataConfig;
 
 struct FeedOptions {
-  uint64_t seed = 0;
-  int64_t batch_size = 16;  // over all replicas
-  int64_t first_batch = 0;
-  int64_t end_batch = 0;  // one past the last
-  int replicas = 1;
-  size_t capacity = 50;  // batches
+  int64_t first_batch = 0, end_batch = 0;  // one past the last
+  size_t capacity = 50;                    // prepared batches that wait on the data device
+  int workers = 1;
+  size_t prefetch_factor = 2;      // batches a worker may be ahead
+  bool prefetch_to_device = true;  // false: prepared batches wait in host memory, and are copied
+                                   // when they are asked for
+  bool adaptive_depth = true;      // how far ahead follows the waits that were seen
+  bool overlap = true;             // false: copies on the stream that trains
+  bool pin_memory = true;
+  bool force_staging = false;  // copy by way of the host even where a peer copy would do
+  bool poison = false;         // fill buffers with NaN as soon as they are released
 };
 
-// Samples [first, first + count) of a batch that replica `rank` takes; the last takes the
-// remainder.
-struct Part {
-  int64_t first, count;
+// What the settings of `data` ask for; which batches, the caller says.
+FeedOptions feed_options(const DataConfig& config);
+
+struct FeedCounters {
+  QueueCounters loaded;    // host batches, read by the preparation
+  QueueCounters prepared;  // batches on the data device, read by the copies
+  QueueCounters moved;     // batches on the model device, read by the training
+  uint64_t late = 0;       // batches that were still on their way when they were asked for
+  size_t depth = 0;        // of the model's ring now
 };
-Part part_of(int64_t batch_size, int replicas, int rank);
+
+// A batch while it is used. Its buffers are given back when the lease ends, and not overwritten
+// before what the model's compute stream holds at that moment has run.
+class BatchLease {
+ public:
+  BatchLease(Feed& feed, int rank, RingSlot* slot, Batch batch)
+      : feed_(&feed), rank_(rank), slot_(slot), batch_(std::move(batch)) {}
+  BatchLease(BatchLease&& other) noexcept
+      : feed_(std::exchange(other.feed_, nullptr)),
+        rank_(other.rank_),
+        slot_(other.slot_),
+        batch_(std::move(other.batch_)) {}
+  BatchLease& operator=(BatchLease&&) = delete;
+  ~BatchLease();
+  const Batch& operator*() const { return batch_; }
+  const Batch* operator->() const { return &batch_; }
+
+ private:
+  Feed* feed_;
+  int rank_;
+  RingSlot* slot_;
+  Batch batch_;
+};
 
 class Feed {
  public:
-  Feed(ByteCorpus& corpus, LogicalDevice& data_device, const FeedOptions& options);
-  ~Feed();  // stops the thread
+  Feed(BatchMaker& maker, LogicalDevice& data_device, std::vector<LogicalDevice*> models,
+       const FeedOptions& options);
+  ~Feed();  // stops all threads; no lease may be left
 
-  // The next batch of `rank`, on the data device, in order; nothing after the last.
-  std::optional<Batch> next(int rank) { return queues_[static_cast<size_t>(rank)]->get(); }
+  // The next batch of `rank`, in order, on its device; nothing after the last. To be called by the
+  // thread that trains there.
+  std::optional<BatchLease> next(int rank);
 
-  // Waits until every replica's queue is full, at most `limit`; returns how many batches are ready.
+  // Waits until the prepared batches fill the buffer, at most `limit`; how many are ready.
   size_t wait_until_full(std::chrono::duration<double> limit);
   size_t capacity() const { return options_.capacity; }
-  QueueCounters counters(int rank) const { return queues_[static_cast<size_t>(rank)]->counters(); }
+  FeedCounters counters(int rank) const;
 
  private:
+  friend class BatchLease;
+  enum class Way { direct, ahead, on_demand };
+  struct Lane {  // to one model
+    LogicalDevice* device = nullptr;
+    Way way = Way::direct;
+    bool staged = false;
+    std::unique_ptr<BoundedQueue<RingSlot*>> prepared, moved;
+    std::unique_ptr<BatchRing> ring;
+    std::thread thread;
+    std::atomic<uint64_t> late{0};
+  };
+
   void prepare_all();
-  ByteCorpus& corpus_;
-  LogicalDevice& device_;
-  FeedOptions options_;
-  std::vector<std::unique_ptr<BoundedQueue<Batch>>> queues_;
-  std::thread thread_;
+  void prepare_one(RingSlot& slot, std::unique_ptr<HostBatch> host);
+  void move_all(int rank);
+  RingSlot* move_one(int rank, RingSlot* from, Stream& stream);
+  Batch part(const Batch& whole, int rank) const;
+  void give_back(int rank, RingSlot* slot);
+  void release_prepared(RingSlot* slot, Event read);
+  void fail(std::exception_ptr failure);
+  Lane& lane(int rank) { return *lanes_[static_cast<size_t>(rank)]; }
+
+  BatchMaker& maker_;
+  LogicalDevice& data_device_;
+  const FeedOptions options_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<BatchRing> ring_;  // on the data device, or in host memory
+  std::unique_ptr<HostLoader> loader_;
+  std::thread preparation_;
 };
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include "data/feed/feed.h"
 #include "nn/tensors.h"
 #include "util/counted_random.h"
+#include "data/order/batch_order.h"
 #include "util/scratch.h"
 
 namespace tandem::tests {
@@ -26,20 +27,21 @@ class ByteCorpusTest : public ::testing::Test {
 };
 
 void expect_same(const Batch& a, const Batch& b) {
-  EXPECT_TRUE(same_bits(a.tokens, b.tokens));
-  EXPECT_TRUE(same_bits(a.targets, b.targets));
+  EXPECT_TRUE(same_bits(a.fields[byte_tokens], b.fields[byte_tokens]));
+  EXPECT_TRUE(same_bits(a.fields[byte_targets], b.fields[byte_targets]));
 }
 
 }  // namespace
 
 TEST_F(ByteCorpusTest, TargetsAreTheTokensShiftedByOne) {
   const Batch batch = corpus().train_batch(0, 0, 0, 16);
-  EXPECT_EQ(batch.tokens.sizes(), (std::vector<int64_t>{16, context}));
-  EXPECT_EQ(batch.targets.sizes(), (std::vector<int64_t>{16, context}));
-  EXPECT_EQ(batch.tokens.scalar_type(), at::kLong);
-  EXPECT_TRUE(same_bits(batch.targets.narrow(1, 0, context - 1).contiguous(),
-                        batch.tokens.narrow(1, 1, context - 1).contiguous()));
-  EXPECT_TRUE(at::equal(batch.targets, (batch.tokens + 1).remainder(251)));
+  EXPECT_EQ(batch.fields[byte_tokens].sizes(), (std::vector<int64_t>{16, context}));
+  EXPECT_EQ(batch.fields[byte_targets].sizes(), (std::vector<int64_t>{16, context}));
+  EXPECT_EQ(batch.fields[byte_tokens].scalar_type(), at::kLong);
+  EXPECT_TRUE(same_bits(batch.fields[byte_targets].narrow(1, 0, context - 1).contiguous(),
+                        batch.fields[byte_tokens].narrow(1, 1, context - 1).contiguous()));
+  EXPECT_TRUE(
+      at::equal(batch.fields[byte_targets], (batch.fields[byte_tokens] + 1).remainder(251)));
 }
 
 TEST_F(ByteCorpusTest, TheOrderIsArithmetic) {
@@ -51,7 +53,8 @@ TEST_F(ByteCorpusTest, TheOrderIsArithmetic) {
       const uint64_t start =
           counted_below(8100 - context, 5, "byte window", static_cast<uint64_t>(index),
                         static_cast<uint64_t>(sample));
-      EXPECT_EQ(batch.tokens[sample][0].item<int64_t>(), static_cast<int64_t>(start % 251));
+      EXPECT_EQ(batch.fields[byte_tokens][sample][0].item<int64_t>(),
+                static_cast<int64_t>(start % 251));
     }
   }
 }
@@ -65,8 +68,10 @@ TEST_F(ByteCorpusTest, ABatchIsTheSameAtAnyTime) {
 TEST_F(ByteCorpusTest, SeedsAndIndicesGiveOtherBatches) {
   ByteCorpus corpus = this->corpus();
   const Batch batch = corpus.train_batch(1, 7, 0, 8);
-  EXPECT_FALSE(same_bits(batch.tokens, corpus.train_batch(2, 7, 0, 8).tokens));
-  EXPECT_FALSE(same_bits(batch.tokens, corpus.train_batch(1, 8, 0, 8).tokens));
+  EXPECT_FALSE(
+      same_bits(batch.fields[byte_tokens], corpus.train_batch(2, 7, 0, 8).fields[byte_tokens]));
+  EXPECT_FALSE(
+      same_bits(batch.fields[byte_tokens], corpus.train_batch(1, 8, 0, 8).fields[byte_tokens]));
 }
 
 TEST_F(ByteCorpusTest, TheReplicasPartsTogetherAreTheWholeBatch) {
@@ -77,10 +82,10 @@ TEST_F(ByteCorpusTest, TheReplicasPartsTogetherAreTheWholeBatch) {
     for (int rank = 0; rank < replicas; ++rank) {
       const Part part = part_of(10, replicas, rank);
       const Batch batch = corpus.train_batch(1, 2, part.first, part.count);
-      tokens.push_back(batch.tokens);
-      targets.push_back(batch.targets);
+      tokens.push_back(batch.fields[byte_tokens]);
+      targets.push_back(batch.fields[byte_targets]);
     }
-    expect_same({.tokens = at::cat(tokens), .targets = at::cat(targets)}, whole);
+    expect_same({.fields = {at::cat(tokens), at::cat(targets)}}, whole);
   }
 }
 
@@ -88,8 +93,8 @@ TEST_F(ByteCorpusTest, TrainingNeverSeesTheHeldOutTenth) {
   ByteCorpus corpus = this->corpus();
   for (int64_t index = 0; index < 50; ++index) {
     const Batch batch = corpus.train_batch(0, index, 0, 200);
-    EXPECT_LE(batch.tokens.max().item<int64_t>(), 250);
-    EXPECT_LE(batch.targets.max().item<int64_t>(), 250);
+    EXPECT_LE(batch.fields[byte_tokens].max().item<int64_t>(), 250);
+    EXPECT_LE(batch.fields[byte_targets].max().item<int64_t>(), 250);
   }
 }
 
@@ -97,10 +102,11 @@ TEST_F(ByteCorpusTest, ValidationGoesThroughTheHeldOutTenthOnly) {
   const ByteCorpus corpus = this->corpus();
   EXPECT_EQ(corpus.validation_windows(), 899 / context);
   const Batch batch = corpus.validation_batch(0, corpus.validation_windows());
-  EXPECT_GE(batch.tokens.min().item<int64_t>(), 251);
-  EXPECT_GE(batch.targets.min().item<int64_t>(), 251);
-  EXPECT_EQ(batch.tokens[0][0].item<int64_t>(), 251);
-  EXPECT_EQ(batch.tokens[1][0].item<int64_t>(), 251 + context % 5) << "the next window follows";
+  EXPECT_GE(batch.fields[byte_tokens].min().item<int64_t>(), 251);
+  EXPECT_GE(batch.fields[byte_targets].min().item<int64_t>(), 251);
+  EXPECT_EQ(batch.fields[byte_tokens][0][0].item<int64_t>(), 251);
+  EXPECT_EQ(batch.fields[byte_tokens][1][0].item<int64_t>(), 251 + context % 5)
+      << "the next window follows";
   expect_same(corpus.validation_batch(corpus.validation_windows(), 2),
               corpus.validation_batch(0, 2));
 }
@@ -113,8 +119,8 @@ TEST_F(ByteCorpusTest, TheShortestTextHasOneWindowOfEach) {
   put(scratch_ / "short", std::string(10 * (context + 1), 'a'));
   ByteCorpus corpus((scratch_ / "short").string(), context);
   EXPECT_EQ(corpus.validation_windows(), 1);
-  EXPECT_EQ(corpus.validation_batch(0, 3).tokens.size(0), 3);
-  EXPECT_EQ(corpus.train_batch(0, 0, 0, 1).tokens.size(1), context);
+  EXPECT_EQ(corpus.validation_batch(0, 3).fields[byte_tokens].size(0), 3);
+  EXPECT_EQ(corpus.train_batch(0, 0, 0, 1).fields[byte_tokens].size(1), context);
 }
 
 TEST_F(ByteCorpusTest, ATooShortTextIsADataErrorWithItsSizes) {

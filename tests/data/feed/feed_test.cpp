@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "data/feed/byte_corpus.h"
 #include "device/logical_device.h"
 #include "device/registry.h"
 #include "nn/tensors.h"
@@ -26,54 +27,43 @@ class FeedTest : public ::testing::Test {
 
 }  // namespace
 
-TEST(PartOf, CoversTheBatchWithoutHolesAndTheLastTakesTheRest) {
-  for (int64_t size = 1; size <= 40; ++size) {
-    for (int replicas = 1; replicas <= size; ++replicas) {
-      int64_t next = 0;
-      for (int rank = 0; rank < replicas; ++rank) {
-        const Part part = part_of(size, replicas, rank);
-        EXPECT_EQ(part.first, next);
-        const bool last = rank + 1 == replicas;
-        EXPECT_EQ(part.count, size / replicas + (last ? size % replicas : 0));
-        next += part.count;
-      }
-      EXPECT_EQ(next, size);
-    }
-  }
-}
-
 TEST_F(FeedTest, GivesTheBatchesInOrderAndEnds) {
   ByteCorpus corpus = this->corpus(), other = this->corpus();
-  Feed feed(corpus, cpu(),
-            {.seed = 3, .batch_size = 4, .first_batch = 5, .end_batch = 25, .capacity = 3});
+  ByteBatches batches(corpus, 3, 4);
+  Feed feed(batches, cpu(), {&cpu()}, {.first_batch = 5, .end_batch = 25, .capacity = 3});
   for (int64_t index = 5; index < 25; ++index) {
-    const std::optional<Batch> batch = feed.next(0);
+    const std::optional<BatchLease> batch = feed.next(0);
     ASSERT_TRUE(batch);
-    EXPECT_EQ(batch->index, index);
-    EXPECT_EQ(batch->whole_size, 4);
-    EXPECT_TRUE(same_bits(batch->tokens, other.train_batch(3, index, 0, 4).tokens));
+    EXPECT_EQ((*batch)->index, index);
+    EXPECT_EQ((*batch)->rows, 4);
+    EXPECT_EQ((*batch)->whole_rows, 4);
+    EXPECT_TRUE(same_bits((*batch)->fields[byte_tokens],
+                          other.train_batch(3, index, 0, 4).fields[byte_tokens]));
   }
   EXPECT_FALSE(feed.next(0));
   EXPECT_FALSE(feed.next(0)) << "the end stays";
-  EXPECT_EQ(feed.counters(0).items, 20u);
+  EXPECT_EQ(feed.counters(0).prepared.items, 20u);
+  EXPECT_EQ(feed.counters(0).loaded.items, 20u);
 }
 
 TEST_F(FeedTest, WithoutBatchesEndsAtOnce) {
   ByteCorpus corpus = this->corpus();
-  Feed feed(corpus, cpu(), {.first_batch = 5, .end_batch = 5});
+  ByteBatches batches(corpus, 0, 4);
+  Feed feed(batches, cpu(), {&cpu()}, {.first_batch = 5, .end_batch = 5});
   EXPECT_FALSE(feed.next(0));
 }
 
 TEST_F(FeedTest, GivesEachReplicaItsPart) {
   ByteCorpus corpus = this->corpus(), other = this->corpus();
-  constexpr int replicas = 3;
-  Feed feed(corpus, cpu(), {.batch_size = 10, .end_batch = 6, .replicas = replicas, .capacity = 2});
+  ByteBatches batches(corpus, 0, 10);
+  constexpr size_t replicas = 3;
+  Feed feed(batches, cpu(), std::vector(replicas, &cpu()), {.end_batch = 6, .capacity = 2});
   std::vector<std::vector<at::Tensor>> got(replicas);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < replicas; ++rank) {
+  for (size_t rank = 0; rank < replicas; ++rank) {
     threads.emplace_back([&, rank] {
-      while (const auto batch = feed.next(rank))
-        got[static_cast<size_t>(rank)].push_back(batch->tokens);
+      while (const auto batch = feed.next(static_cast<int>(rank)))
+        got[rank].push_back((*batch)->fields[byte_tokens].clone());
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -82,13 +72,15 @@ TEST_F(FeedTest, GivesEachReplicaItsPart) {
     EXPECT_EQ(got[0][index].size(0), 3);
     EXPECT_EQ(got[2][index].size(0), 4) << "the last takes the rest";
     const at::Tensor whole = at::cat({got[0][index], got[1][index], got[2][index]});
-    EXPECT_TRUE(same_bits(whole, other.train_batch(0, static_cast<int64_t>(index), 0, 10).tokens));
+    EXPECT_TRUE(same_bits(
+        whole, other.train_batch(0, static_cast<int64_t>(index), 0, 10).fields[byte_tokens]));
   }
 }
 
 TEST_F(FeedTest, PreparesNoMoreThanItsCapacityAhead) {
   ByteCorpus corpus = this->corpus();
-  Feed feed(corpus, cpu(), {.end_batch = 1000, .capacity = 4});
+  ByteBatches batches(corpus, 0, 4);
+  Feed feed(batches, cpu(), {&cpu()}, {.end_batch = 1000, .capacity = 4});
   EXPECT_EQ(feed.capacity(), 4u);
   EXPECT_EQ(feed.wait_until_full(20s), 4u);
   std::this_thread::sleep_for(50ms);
@@ -99,7 +91,8 @@ TEST_F(FeedTest, PreparesNoMoreThanItsCapacityAhead) {
 
 TEST_F(FeedTest, WaitingEndsWhenThereIsNoMoreToPrepare) {
   ByteCorpus corpus = this->corpus();
-  Feed feed(corpus, cpu(), {.end_batch = 2, .capacity = 50});
+  ByteBatches batches(corpus, 0, 4);
+  Feed feed(batches, cpu(), {&cpu()}, {.end_batch = 2, .capacity = 50});
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(feed.wait_until_full(30s), 2u);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
@@ -108,8 +101,9 @@ TEST_F(FeedTest, WaitingEndsWhenThereIsNoMoreToPrepare) {
 TEST_F(FeedTest, AFailureInPreparingReachesEveryReplica) {
   install_ledgers();
   ByteCorpus corpus = this->corpus();
+  ByteBatches batches(corpus, 0, 16);
   LogicalDevice small({.kind = DeviceKind::simulated, .memory_limit = 1000, .hard_limit = true});
-  Feed feed(corpus, small, {.end_batch = 10, .replicas = 2});
+  Feed feed(batches, small, {&cpu(), &cpu()}, {.end_batch = 10});
   for (const int rank : {0, 1}) {
     const Thrown thrown = thrown_by([&] { feed.next(rank); });
     EXPECT_EQ(thrown.kind, "memory");
@@ -119,8 +113,9 @@ TEST_F(FeedTest, AFailureInPreparingReachesEveryReplica) {
 
 TEST_F(FeedTest, CanBeDestroyedWhileFullAndWhileFilling) {
   ByteCorpus corpus = this->corpus();
+  ByteBatches batches(corpus, 0, 4);
   for (const auto wait : {0ms, 1ms, 1000ms}) {
-    Feed feed(corpus, cpu(), {.end_batch = 1'000'000, .replicas = 2, .capacity = 3});
+    Feed feed(batches, cpu(), {&cpu(), &cpu()}, {.end_batch = 1'000'000, .capacity = 3});
     feed.wait_until_full(wait);
   }
   SUCCEED() << "a hang would run into the time limit";

@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/command.h"
+#include "cli/session.h"
+#include "config/config_dir.h"
+#include "config/schema.h"
+#include "data/feed/speech_feed.h"
+#include "observe/data_bench.h"
+#include "tandem/error.h"
+#include "util/log.h"
+#include "util/text.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct QueueRow {
+  const char* name;
+  QueueCounters counters;
+};
+
+std::vector<QueueRow> queues_of(const DataBench& bench) {
+  return {{"loaded", bench.queues.loaded},
+          {"prepared", bench.queues.prepared},
+          {"moved", bench.queues.moved}};
+}
+
+const StageRate* find_stage(const std::vector<StageRate>& stages, const std::string& name) {
+  for (const StageRate& stage : stages) {
+    if (stage.name == name) return &stage;
+  }
+  return nullptr;
+}
+
+std::string ratio_text(double ours, const double* theirs) {
+  return theirs && *theirs > 0 ? fmt::format("{:.1f}", ours / *theirs) : "";
+}
+
+// Rows of name, ours, peer, ratio; then the queues.
+void print_rows(const DataBench& bench, const std::optional<PeerBench>& peer, bool csv) {
+  const char* row = csv ? "{},{},{},{}\n" : "| {} | {} | {} | {} |\n";
+  std::string text =
+      fmt::format(fmt::runtime(row), "stage", "tandem clips/s", "peer clips/s", "ratio");
+  if (!csv) text += "|---|---|---|---|\n";
+  const auto add = [&](const std::string& name, double ours, const double* theirs) {
+    text += fmt::format(fmt::runtime(row), name, fmt::format("{:.0f}", ours),
+                        theirs ? fmt::format("{:.0f}", *theirs) : "", ratio_text(ours, theirs));
+  };
+  for (const StageRate& stage : bench.stages) {
+    const StageRate* other = peer ? find_stage(peer->stages, stage.name) : nullptr;
+    add(stage.name + " (one thread)", stage.clips_per_second,
+        other ? &other->clips_per_second : nullptr);
+  }
+  add("whole", bench.clips_per_second, peer ? &peer->clips_per_second : nullptr);
+  text +=
+      csv ? "\nqueue,batches,put wait s,get wait s,empty s\n"
+          : "\n| queue | batches | put wait s | get wait s | empty s |\n|---|---|---|---|---|\n";
+  const char* queue_row =
+      csv ? "{},{},{:.2f},{:.2f},{:.2f}\n" : "| {} | {} | {:.2f} | {:.2f} | {:.2f} |\n";
+  for (const QueueRow& queue : queues_of(bench)) {
+    text +=
+        fmt::format(fmt::runtime(queue_row), queue.name, queue.counters.items,
+                    queue.counters.put_wait, queue.counters.get_wait, queue.counters.empty_time);
+  }
+  print(text);
+}
+
+void print_json(const DataBench& bench, const std::optional<PeerBench>& peer) {
+  nlohmann::ordered_json document;
+  document["clips_per_second"] = bench.clips_per_second;
+  document["peer_clips_per_second"] = nullptr;
+  document["ratio"] = nullptr;
+  if (peer) {
+    document["peer_clips_per_second"] = peer->clips_per_second;
+    document["ratio"] = bench.clips_per_second / peer->clips_per_second;
+    document["peer"] = peer->name;
+  }
+  document["clips"] = bench.clips;
+  document["seconds"] = bench.seconds;
+  document["times_real_time"] = bench.times_real_time;
+  document["first_batch_seconds"] = bench.first_batch_seconds;
+  document["padding"] = bench.padding;
+  document["bad_clips"] = bench.bad_clips;
+  document["device"] = bench.device;
+  for (const StageRate& stage : bench.stages) {
+    nlohmann::ordered_json entry{{"clips_per_second", stage.clips_per_second}};
+    if (const StageRate* other = peer ? find_stage(peer->stages, stage.name) : nullptr)
+      entry["peer_clips_per_second"] = other->clips_per_second;
+    document["stages"][stage.name] = entry;
+  }
+  for (const QueueRow& queue : queues_of(bench)) {
+    document["queues"][queue.name] = {{"batches", queue.counters.items},
+                                      {"put_wait", queue.counters.put_wait},
+                                      {"get_wait", queue.counters.get_wait},
+                                      {"empty_time", queue.counters.empty_time}};
+  }
+  print(document.dump(2));
+}
+
+// Where the reference libraries live: TANDEM_REFERENCE_PYTHON, or what scripts/references.sh makes.
+std::string reference_python() {
+  if (const char* chosen = std::getenv("TANDEM_REFERENCE_PYTHON"); chosen && *chosen) return chosen;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const fs::path folder = cache && *cache ? fs::path(cache) : fs::path(home ? home : "") / ".cache";
+  const fs::path python = folder / "tandem" / "reference" / "bin" / "python";
+  if (fs::exists(python)) return python.string();
+  throw Error(ErrorKind::io,
+              "the peer's libraries are not installed: there is no `" + python.string() + "`")
+      .hint("run scripts/references.sh, or set TANDEM_REFERENCE_PYTHON");
+}
+
+PeerBench run_peer(const Config& config, const std::string& data, double seconds) {
+  const fs::path script = config_dir().parent_path() / "bench" / "peers" / "speech_loader.py";
+  if (!fs::exists(script)) {
+    throw Error(ErrorKind::io, "the peer program `" + script.string() + "` is not there")
+        .hint("run the bench from a checkout of the repository");
+  }
+  return bench_peer({.python = reference_python(),
+                     .script = script.string(),
+                     .data = data,
+                     .tokenizer = config.data.tokenizer.value_or(""),
+                     .mel = config.data.mel,
+                     .workers = config.data.num_workers,
+                     .batch_size = config.data.batch_size,
+                     .sample_rate = config.data.sample_rate,
+                     .seconds = seconds});
+}
+
+int bench_data_command(const Arguments& arguments, Config config) {
+  const std::string format = arguments.value("--format", "md");
+  if (format != "md" && format != "csv" && format != "json") {
+    throw Error(ErrorKind::usage, "--format is `" + format + "`; expected md, csv or json");
+  }
+  const std::string data = arguments.value("--data");
+  if (data.empty())
+    throw Error(ErrorKind::usage, "`tandem bench data` needs --data DIR")
+        .hint("--data assets/demo");
+  const auto seconds = parse_double(arguments.value("--seconds", "10"));
+  if (!seconds || *seconds <= 0) {
+    throw Error(ErrorKind::usage,
+                "--seconds is `" + arguments.value("--seconds") + "`; expected a number above 0");
+  }
+  configure_or_stop(device_request(arguments, config));
+  announce_loading(config.data);
+  const Strategy strategy = setup_gpu_strategy(false);
+  const DataBench bench = bench_data({.data = data,
+                                      .settings = config.data,
+                                      .seed = static_cast<uint64_t>(config.training.seed),
+                                      .seconds = *seconds,
+                                      .data_device = strategy.data_device,
+                                      .model_device = strategy.replicas.front()});
+  std::optional<PeerBench> peer;
+  if (arguments.has("--peer")) peer = run_peer(config, data, *seconds);
+  format == "json" ? print_json(bench, peer) : print_rows(bench, peer, format == "csv");
+  return 0;
+}
+
+int run_bench(const Arguments& arguments) {
+  if (arguments.has("--list")) {
+    print("data   decode, resample, mel, tokens: clips a second (--data DIR, --peer)\n");
+    return 0;
+  }
+  Arguments rest = arguments;
+  const std::string what = rest.rest.empty() ? "" : rest.rest.front();
+  if (what != "data") {
+    throw Error(ErrorKind::usage, what.empty() ? "`tandem bench` needs the name of a benchmark"
+                                               : "there is no benchmark `" + what + "`")
+        .hint("tandem bench --list");
+  }
+  rest.rest.erase(rest.rest.begin());
+  Resolved resolved = resolve_settings(rest);
+  if (arguments.has("--print-config")) {
+    print(print_config(resolved));
+    return 0;
+  }
+  return bench_data_command(rest, resolved.config);
+}
+
+}  // namespace
+
+Command bench_command() {
+  return {.name = "bench",
+          .summary = "figures of this machine, side by side with a peer",
+          .rest = "data",
+          .details =
+              "tandem bench data --data assets/demo --peer\n"
+              "tandem bench data --data DIR --peer --format json --num-workers 2",
+          .settings = read_by_bench,
+          .chooses_devices = true,
+          .options = {{"--list", "", "the benchmarks there are"},
+                      {"--data", "DIR", "a dataset or an index"},
+                      {"--peer", "", "also run the loader everybody uses, on the same files"},
+                      {"--seconds", "S", "how long to measure, once warm (default 10)"},
+                      {"--format", "F", "md, csv or json (default md)"}},
+          .run = run_bench};
+}
+
+}  // namespace tandem

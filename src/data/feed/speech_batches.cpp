@@ -1,0 +1,160 @@
+#include "data/feed/speech_batches.h"
+
+#include <ATen/record_function.h>
+
+#include <bit>
+#include <cmath>
+#include <map>
+
+#include "audio/signal/augment.h"
+#include "audio/signal/loudness.h"
+#include "audio/signal/resample.h"
+#include "audio/signal/trim.h"
+#include "data/feed/speech_host.h"
+#include "device/device_scope.h"
+#include "device/logical_device.h"
+#include "util/counted_random.h"
+
+namespace tandem {
+namespace {
+
+at::Tensor to_device(const at::Tensor& host) {
+  const LogicalDevice* device = DeviceScope::current();
+  if (!device || device->kind() == DeviceKind::cpu) return host;
+  return host.to(device->torch_device(), host.scalar_type(), /*non_blocking=*/true, /*copy=*/true);
+}
+
+at::Tensor length_tensor(const std::vector<int64_t>& lengths) {
+  return to_device(at::tensor(lengths, at::kLong));
+}
+
+}  // namespace
+
+int64_t SpeechBatches::samples_of(size_t bucket) const {
+  return std::llround(std::ceil(order_.buckets()[bucket].seconds * options_.sample_rate));
+}
+
+int64_t SpeechBatches::frames_of(size_t bucket) const {
+  return mel_frames(samples_of(bucket), options_.mel);
+}
+
+Batch SpeechBatches::prepare(const HostBatch& base) {
+  const auto& host = static_cast<const HostSpeech&>(base);
+  const auto rows = static_cast<int64_t>(host.rows.size());
+  const size_t bucket = host.planned.bucket;
+  if (cached_) {
+    const int64_t mels = options_.mel.mels, frames = frames_of(bucket);
+    return finish(
+        host, to_device(host.mels.narrow(0, 0, rows * mels * frames).view({rows, mels, frames})),
+        host.mel_lengths);
+  }
+  const at::Tensor raw =
+      to_device(host.samples.narrow(0, 0, rows * host.width).view({rows, host.width}));
+
+  // Clips of one rate are worked on together; most corpora have but one.
+  std::map<int, std::vector<int64_t>> by_rate;
+  for (int64_t row = 0; row < rows; ++row) {
+    const Row& clip = host.rows[static_cast<size_t>(row)];
+    by_rate[clip.clip < 0 ? host.rows.front().sample_rate : clip.sample_rate].push_back(row);
+  }
+  Waves waves{.lengths = std::vector<int64_t>(static_cast<size_t>(rows)),
+              .sample_rate = options_.sample_rate};
+  for (const auto& [rate, members] : by_rate) {
+    std::vector<int64_t> lengths;
+    for (const int64_t row : members) lengths.push_back(host.rows[static_cast<size_t>(row)].frames);
+    const bool all = static_cast<int64_t>(members.size()) == rows;
+    const at::Tensor part = all ? raw : raw.index_select(0, length_tensor(members));
+    RECORD_FUNCTION("tandem::resample", std::vector<c10::IValue>{});
+    const Waves made = resample({part, std::move(lengths), rate}, options_.sample_rate);
+    for (size_t i = 0; i < members.size(); ++i)
+      waves.lengths[static_cast<size_t>(members[i])] = made.lengths[i];
+    if (all) {
+      waves.samples = made.samples;
+      break;
+    }
+    if (!waves.samples.defined())
+      waves.samples = at::zeros({rows, samples_of(bucket)}, made.samples.options());
+    const int64_t width = std::min(made.samples.size(1), waves.samples.size(1));
+    waves.samples.narrow(1, 0, width)
+        .index_copy_(0, length_tensor(members), made.samples.narrow(1, 0, width));
+  }
+  waves = shaped(host, std::move(waves));
+  std::vector<int64_t> frames;
+  for (const int64_t length : waves.lengths)
+    frames.push_back(length > 0 ? mel_frames(length, options_.mel) : 0);
+  RECORD_FUNCTION("tandem::log_mel", std::vector<c10::IValue>{});
+  Batch batch = finish(host, log_mel(waves, options_.mel, frames_of(bucket)), frames);
+  if (options_.waves) {
+    const int64_t width = std::min(waves.samples.size(1), samples_of(bucket));
+    at::Tensor padded = at::zeros({rows, samples_of(bucket)}, waves.samples.options());
+    padded.narrow(1, 0, width).copy_(waves.samples.narrow(1, 0, width));
+    batch.fields.push_back(padded);
+    batch.fields.push_back(length_tensor(waves.lengths));
+  }
+  return batch;
+}
+
+// Trimming, loudness, augmentation.
+Waves SpeechBatches::shaped(const HostSpeech& host, Waves waves) const {
+  if (options_.trim_top_db) {
+    RECORD_FUNCTION("tandem::trim", std::vector<c10::IValue>{});
+    Trimmed trimmed = trim_silence(waves, {.top_db = *options_.trim_top_db});
+    // A clip of nothing but silence stays as it is: the step must see a row with a length.
+    if (trimmed.silent.empty()) waves = std::move(trimmed.waves);
+  }
+  if (options_.target_lufs) {
+    RECORD_FUNCTION("tandem::loudness", std::vector<c10::IValue>{});
+    waves = normalise_loudness(waves, *options_.target_lufs, loudest_peak);
+  }
+  const auto epoch = static_cast<uint64_t>(host.planned.epoch);
+  std::vector<uint64_t> ids;
+  for (const Row& row : host.rows) ids.push_back(static_cast<uint64_t>(row.clip));
+  if (options_.pitch_semitones > 0) {
+    RECORD_FUNCTION("tandem::pitch_shift", std::vector<c10::IValue>{});
+    std::vector<double> semitones;
+    for (const uint64_t id : ids) {
+      const double draw = static_cast<double>(counted_draw(options_.seed, "pitch", id, epoch)) /
+                          static_cast<double>(UINT64_MAX);
+      // In steps of a quarter: each shift has a filter of its own, which is kept.
+      semitones.push_back(std::round(4 * (2 * draw - 1) * options_.pitch_semitones) / 4);
+    }
+    waves = pitch_shift(waves, semitones);
+  }
+  if (options_.noise_snr_db) {
+    RECORD_FUNCTION("tandem::add_noise", std::vector<c10::IValue>{});
+    waves = add_noise(waves, std::vector<double>(ids.size(), *options_.noise_snr_db), options_.seed,
+                      ids, epoch);
+  }
+  return waves;
+}
+
+Batch SpeechBatches::finish(const HostSpeech& host, const at::Tensor& mels,
+                            const std::vector<int64_t>& frames) const {
+  const auto rows = static_cast<int64_t>(host.rows.size());
+  Batch batch{.index = host.index};
+  batch.rows = static_cast<int64_t>(host.planned.clips.size());
+  for (int64_t row = 0; row < batch.rows; ++row)
+    batch.clips.push_back(host.rows[static_cast<size_t>(row)].clip);
+  const at::Tensor tokens =
+      host.tokens.narrow(0, 0, rows * host.token_width).view({rows, host.token_width});
+  batch.fields = {to_device(tokens), to_device(host.token_lengths.narrow(0, 0, rows)), mels,
+                  length_tensor(frames)};
+  return batch;
+}
+
+uint64_t mel_recipe(const SpeechOptions& options) {
+  uint64_t recipe = hash_text("mels 1");
+  const auto add = [&](double value) {
+    recipe = mix_bits(recipe ^ std::bit_cast<uint64_t>(value));
+  };
+  const MelOptions& mel = options.mel;
+  for (const double value :
+       {double(options.sample_rate), double(mel.n_fft), double(mel.hop), double(mel.window_length),
+        double(mel.window), double(mel.mels), mel.f_min, mel.f_max, double(mel.power),
+        double(mel.scale), double(mel.area_norm), mel.clamp, mel.add, mel.preemphasis,
+        double(mel.standardise), options.trim_top_db.value_or(0), options.target_lufs.value_or(1)})
+    add(value);
+  return recipe;
+}
+
+}  // namespace tandem

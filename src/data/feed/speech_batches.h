@@ -1,0 +1,88 @@
+// Speech as batches. On the host: read, decode, turn the text into ids; a clip that cannot be used
+// is counted and replaced by another of its bucket. On the data device: resample, trim, bring to
+// one loudness, make mels.
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+#include "audio/file/audio_file.h"
+#include "audio/signal/mel.h"
+#include "audio/signal/waves.h"
+#include "data/corpus/bad_files.h"
+#include "data/corpus/clip_cache.h"
+#include "data/corpus/speech_corpus.h"
+#include "data/feed/batch_maker.h"
+#include "data/order/batch_order.h"
+
+namespace tandem {
+
+// Fields of its batches. Lengths count what is no padding; empty rows have length 0.
+enum SpeechField : size_t {
+  speech_tokens,         // [B, T] int64, 0 beyond
+  speech_token_lengths,  // [B] int64
+  speech_mels,           // [B, mels, F] float32, 0 beyond
+  speech_mel_lengths,    // [B] int64
+  speech_waves,          // [B, S] float32, 0 beyond; only where asked for
+  speech_wave_lengths,   // [B] int64; likewise
+};
+
+// No sample is louder after bringing clips to one loudness.
+constexpr double loudest_peak = 0.99;
+
+struct SpeechOptions {
+  int sample_rate = 22050;
+  MelOptions mel = mel_default();
+  std::optional<double> trim_top_db;   // silence at both ends goes
+  std::optional<double> target_lufs;   // loudness
+  std::optional<double> noise_snr_db;  // white noise on every clip, another one each epoch
+  double pitch_semitones = 0;          // each clip shifted by up to this, up or down
+  bool waves = false;                  // also give the samples
+  bool native = true;                  // our own WAV reader
+  const ClipCache* cache = nullptr;    // mels made before; used when it holds every clip
+  uint64_t seed = 0;
+};
+
+// All that decides what mels a clip gets, as one number: the key under which they are cached.
+uint64_t mel_recipe(const SpeechOptions& options);
+
+class SpeechBatches final : public BatchMaker {
+ public:
+  // All of them must outlive it.
+  SpeechBatches(const SpeechCorpus& corpus, const BatchOrder& order, BadFiles& bad,
+                const SpeechOptions& options);
+
+  std::unique_ptr<HostBatch> make_host_batch(bool pinned) override;
+  void plan(HostBatch& host, int64_t index) override;
+  void run_task(HostBatch& host, int task) override;  // one row
+  Batch prepare(const HostBatch& host) override;
+
+  // Shape of a bucket's batches.
+  int64_t samples_of(size_t bucket) const;
+  int64_t frames_of(size_t bucket) const;
+  int64_t native_reads() const { return native_reads_; }
+  int64_t general_reads() const { return general_reads_; }
+  bool cached() const { return cached_; }
+
+ private:
+  struct Row;
+  struct HostSpeech;
+  bool load_clip(HostSpeech& host, int task, int64_t clip);
+  void read_mels(HostSpeech& host, int task, int64_t clip) const;
+  void read_samples(const ClipView& clip, const std::string& path, float* out);
+  void note_general(const AudioInfo& info, const std::string& path);
+  Waves shaped(const HostSpeech& host, Waves waves) const;
+  Batch finish(const HostSpeech& host, const at::Tensor& mels,
+               const std::vector<int64_t>& frames) const;
+
+  const SpeechCorpus& corpus_;
+  const BatchOrder& order_;
+  BadFiles& bad_;
+  const SpeechOptions options_;
+  bool cached_ = false;
+  uint64_t recipe_ = 0;
+  std::vector<int64_t> widest_;  // of each bucket: frames of its longest clip, at its own rate
+  std::atomic<int64_t> native_reads_{0}, general_reads_{0};
+};
+
+}  // namespace tandem

@@ -1,0 +1,163 @@
+#include "data/feed/speech_host.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "tandem/error.h"
+#include "util/log.h"
+
+namespace tandem {
+namespace {
+
+void reserve(at::Tensor& buffer, int64_t count, at::ScalarType type, bool pinned) {
+  if (buffer.defined() && buffer.numel() >= count) return;
+  buffer = at::empty({count}, at::TensorOptions().dtype(type).pinned_memory(pinned));
+}
+
+// The index knows size and time of the file; one that is another now may be anything.
+void check_unchanged(const ClipView& clip, const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return;  // opening it says why
+  const int64_t modified = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  const bool whole_file = clip.offset == 0 && clip.part == 0;
+  if (modified == clip.modified && (!whole_file || status.st_size == clip.bytes)) return;
+  throw AudioError(
+      AudioFault::changed,
+      fmt::format("`{}` is not the file that was indexed: its size or time changed", path));
+}
+
+}  // namespace
+
+SpeechBatches::SpeechBatches(const SpeechCorpus& corpus, const BatchOrder& order, BadFiles& bad,
+                             const SpeechOptions& options)
+    : corpus_(corpus), order_(order), bad_(bad), options_(options) {
+  for (const Bucket& bucket : order.buckets()) {
+    int64_t widest = 1;
+    for (const int64_t clip : bucket.clips) widest = std::max(widest, corpus.index()[clip].frames);
+    widest_.push_back(widest);
+  }
+  recipe_ = mel_recipe(options);
+  // Augmentation makes other mels each time, and samples are not in the cache.
+  cached_ =
+      options.cache && !options.waves && !options.noise_snr_db && options.pitch_semitones == 0;
+  int64_t held = 0;
+  for (int64_t row = 0; cached_ && row < corpus.index().size(); ++row)
+    held += options.cache->find(clip_cache_key(corpus.index()[row], recipe_)).has_value();
+  if (cached_ && held < corpus.index().size()) {
+    cached_ = false;
+    log_info("the cache holds the mels of {} of {} clips: they are computed", held,
+             corpus.index().size());
+  }
+}
+
+std::unique_ptr<HostBatch> SpeechBatches::make_host_batch(bool pinned) {
+  return std::make_unique<HostSpeech>(pinned);
+}
+
+void SpeechBatches::plan(HostBatch& base, int64_t index) {
+  auto& host = static_cast<HostSpeech&>(base);
+  host.index = index;
+  host.planned = order_.batch(index);
+  host.tasks = static_cast<int>(host.planned.clips.size());
+  const Bucket& bucket = order_.buckets()[host.planned.bucket];
+  host.rows.assign(static_cast<size_t>(bucket.rows), {});
+  host.width = widest_[host.planned.bucket];
+  host.token_width = bucket.tokens;
+  if (cached_) {
+    const int64_t places = bucket.rows * options_.mel.mels * frames_of(host.planned.bucket);
+    reserve(host.mels, places, at::kFloat, host.pinned);
+    host.mels.narrow(0, 0, places).zero_();
+    host.mel_lengths.assign(static_cast<size_t>(bucket.rows), 0);
+  } else {
+    reserve(host.samples, bucket.rows * host.width, at::kFloat, host.pinned);
+    const int64_t empty = bucket.rows - host.tasks;
+    host.samples.narrow(0, host.tasks * host.width, empty * host.width).zero_();
+  }
+  reserve(host.tokens, bucket.rows * host.token_width, at::kLong, host.pinned);
+  reserve(host.token_lengths, bucket.rows, at::kLong, host.pinned);
+  host.token_lengths.narrow(0, 0, bucket.rows).zero_();
+  host.tokens.narrow(0, 0, bucket.rows * host.token_width).zero_();
+}
+
+void SpeechBatches::run_task(HostBatch& base, int task) {
+  auto& host = static_cast<HostSpeech&>(base);
+  if (load_clip(host, task, host.planned.clips[static_cast<size_t>(task)])) return;
+  constexpr int64_t attempts = 32;
+  for (int64_t attempt = 0; attempt < attempts; ++attempt) {
+    if (load_clip(host, task, order_.replacement(host.planned, task, attempt))) return;
+  }
+  throw Error(
+      ErrorKind::data,
+      fmt::format("no clip of {:g} s or less can be used: {} were tried in place of one ({})",
+                  order_.buckets()[host.planned.bucket].seconds, attempts, bad_.summary()));
+}
+
+bool SpeechBatches::load_clip(HostSpeech& host, int task, int64_t clip) {
+  const ClipView view = corpus_.index()[clip];
+  const std::string path = corpus_.index().full_path(clip);
+  bad_.note_tried(clip);
+  try {
+    const std::vector<int32_t> ids = corpus_.ids(clip);
+    if (cached_) {
+      read_mels(host, task, clip);
+    } else {
+      float* samples = host.samples.mutable_data_ptr<float>() + task * host.width;
+      read_samples(view, path, samples);
+      std::fill(samples + view.frames, samples + host.width, 0.0f);
+    }
+    auto* tokens = host.tokens.mutable_data_ptr<int64_t>() + task * host.token_width;
+    const auto count = std::min<size_t>(ids.size(), static_cast<size_t>(host.token_width));
+    std::copy_n(ids.begin(), count, tokens);
+    host.token_lengths.mutable_data_ptr<int64_t>()[task] = static_cast<int64_t>(count);
+    host.rows[static_cast<size_t>(task)] = {clip, view.frames, view.sample_rate};
+    return true;
+  } catch (const AudioError& error) {
+    bad_.add(clip, path, to_string(error.fault()), error.what());
+  } catch (const Error& error) {
+    bad_.add(clip, path, "no text", error.what());
+  }
+  return false;
+}
+
+void SpeechBatches::read_mels(HostSpeech& host, int task, int64_t clip) const {
+  const auto entry = options_.cache->find(clip_cache_key(corpus_.index()[clip], recipe_));
+  const int64_t frames = frames_of(host.planned.bucket);
+  if (!entry || entry->rows != options_.mel.mels || entry->columns > frames)
+    throw Error(ErrorKind::internal, "the cache lost the mels of a clip");
+  const int64_t row = int64_t{task} * options_.mel.mels * frames;
+  options_.cache->read(*entry, host.mels.mutable_data_ptr<float>() + row, frames);
+  host.mel_lengths[static_cast<size_t>(task)] = entry->columns;
+}
+
+void SpeechBatches::read_samples(const ClipView& clip, const std::string& path, float* out) {
+  check_unchanged(clip, path);
+  const bool whole_file = clip.offset == 0;
+  const auto file =
+      open_audio({.path = path, .offset = clip.offset, .size = whole_file ? -1 : clip.bytes},
+                 {.native = options_.native});
+  const AudioInfo& info = file->info();
+  const bool fits =
+      clip.part ? clip.first_frame + clip.frames <= info.frames : clip.frames == info.frames;
+  if (!fits || info.sample_rate != clip.sample_rate) {
+    throw AudioError(AudioFault::changed,
+                     fmt::format("`{}` has {} frames of {} Hz; the index says {} of {} Hz", path,
+                                 info.frames, info.sample_rate, clip.frames, clip.sample_rate));
+  }
+  if (info.native) {
+    ++native_reads_;
+  } else {
+    note_general(info, path);
+  }
+  file->read_mono(clip.first_frame, clip.frames, out);
+}
+
+// Said once: it is slower, and the user may want to know which files are the cause.
+void SpeechBatches::note_general(const AudioInfo& info, const std::string& path) {
+  if (general_reads_++ > 0 || !options_.native) return;
+  log_info("`{}` ({}) and others like it are read by the general decoder, which is slower", path,
+           info.format);
+}
+
+}  // namespace tandem
