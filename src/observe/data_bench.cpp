@@ -75,7 +75,8 @@ DataBench bench_data(const DataBenchOptions& options) {
   DeviceRegistry& registry = DeviceRegistry::get();
   LogicalDevice& data = registry.find(options.data_device);
   LogicalDevice& model = registry.find(options.model_device);
-  SpeechFeed speech(options.data, options.settings, options.seed, "");
+  SpeechFeed speech(options.data, options.settings, options.seed, "",
+                    data.kind() == DeviceKind::cpu);
   FeedOptions feeding = feed_options(options.settings);
   feeding.end_batch = INT64_MAX;
   DataBench bench{.device = options.data_device};

@@ -10,7 +10,6 @@
 #include "audio/signal/ragged.h"
 
 namespace tandem {
-namespace {
 
 double gain_of_clip(const float* in, int64_t samples, int rate, double target, double limit) {
   const double loudness = loudness_of_clip(in, samples, rate);
@@ -20,8 +19,6 @@ double gain_of_clip(const float* in, int64_t samples, int rate, double target, d
   if (limit > 0 && peak * gain > limit) gain = limit / peak;
   return gain;
 }
-
-}  // namespace
 
 // The recommendation gives coefficients for 48 kHz only. These are the analogue filters behind them
 // (corner, gain and quality as published by B. De Man, "Evaluation of implementations of the EBU

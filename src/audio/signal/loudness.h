@@ -14,6 +14,9 @@ namespace tandem {
 // The filters of the recommendation, moved to `sample_rate`.
 KWeighting k_weighting(int sample_rate);
 
+// What brings a clip to `target` LUFS without a sample over `limit` (0: no limit).
+double gain_of_clip(const float* in, int64_t samples, int sample_rate, double target, double limit);
+
 double loudness_of_clip(const float* in, int64_t samples, int sample_rate);  // LUFS
 
 // float64 [B] on the device of the samples.

@@ -42,7 +42,7 @@ Batch SpeechBatches::prepare(const HostBatch& base) {
   const auto& host = static_cast<const HostSpeech&>(base);
   const auto rows = static_cast<int64_t>(host.rows.size());
   const size_t bucket = host.planned.bucket;
-  if (cached_) {
+  if (mels_from_ != MelsFrom::device) {
     const int64_t mels = options_.mel.mels, frames = frames_of(bucket);
     return finish(
         host, to_device(host.mels.narrow(0, 0, rows * mels * frames).view({rows, mels, frames})),

@@ -39,7 +39,9 @@ struct SpeechOptions {
   double pitch_semitones = 0;          // each clip shifted by up to this, up or down
   bool waves = false;                  // also give the samples
   bool native = true;                  // our own WAV reader
-  const ClipCache* cache = nullptr;    // mels made before; used when it holds every clip
+  bool on_host =
+      false;  // the data device is the CPU: a clip is finished by the thread that read it
+  const ClipCache* cache = nullptr;  // mels made before; used when it holds every clip
   uint64_t seed = 0;
 };
 
@@ -62,13 +64,17 @@ class SpeechBatches final : public BatchMaker {
   int64_t frames_of(size_t bucket) const;
   int64_t native_reads() const { return native_reads_; }
   int64_t general_reads() const { return general_reads_; }
-  bool cached() const { return cached_; }
+  bool cached() const { return mels_from_ == MelsFrom::cache; }
 
  private:
   struct Row;
   struct HostSpeech;
   bool load_clip(HostSpeech& host, int task, int64_t clip);
+  enum class MelsFrom { device, host_threads, cache };
+  MelsFrom choose_source() const;
   void read_mels(HostSpeech& host, int task, int64_t clip) const;
+  void make_mels(HostSpeech& host, int task, const ClipView& clip, const std::string& path);
+  float* mel_row(HostSpeech& host, int task, int64_t frames) const;
   void read_samples(const ClipView& clip, const std::string& path, float* out);
   void note_general(const AudioInfo& info, const std::string& path);
   Waves shaped(const HostSpeech& host, Waves waves) const;
@@ -79,7 +85,7 @@ class SpeechBatches final : public BatchMaker {
   const BatchOrder& order_;
   BadFiles& bad_;
   const SpeechOptions options_;
-  bool cached_ = false;
+  MelsFrom mels_from_ = MelsFrom::device;
   uint64_t recipe_ = 0;
   std::vector<int64_t> widest_;  // of each bucket: frames of its longest clip, at its own rate
   std::atomic<int64_t> native_reads_{0}, general_reads_{0};

@@ -20,6 +20,11 @@ BatchOrder order_of(const SpeechCorpus& corpus, const DataConfig& config, uint64
   return {std::move(buckets), {.seed = seed, .shuffle = shuffle}};
 }
 
+SpeechOptions with_host(SpeechOptions options, bool on_host) {
+  options.on_host = on_host;
+  return options;
+}
+
 }  // namespace
 
 SpeechOptions speech_options(const DataConfig& config, uint64_t seed) {
@@ -50,13 +55,13 @@ void announce_loading(const DataConfig& config) {
 }
 
 SpeechFeed::SpeechFeed(const std::string& path, const DataConfig& config, uint64_t seed,
-                       const std::string& bad_list, bool shuffle)
+                       const std::string& bad_list, bool on_host, bool shuffle)
     : corpus(SpeechCorpus::open(path, {.vocabulary = config.tokenizer.value_or(""),
                                        .language = config.language.value_or(""),
                                        .workers = static_cast<int>(config.num_workers)})),
       order(order_of(corpus, config, seed, shuffle)),
       bad(bad_list, corpus.index().size(),
           {.warn_share = config.warn_bad_share, .stop_share = config.max_bad_share}),
-      batches(corpus, order, bad, speech_options(config, seed)) {}
+      batches(corpus, order, bad, with_host(speech_options(config, seed), on_host)) {}
 
 }  // namespace tandem

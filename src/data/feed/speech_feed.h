@@ -11,9 +11,10 @@ namespace tandem {
 struct DataConfig;
 
 struct SpeechFeed {
-  // `path` is an index or a dataset; `bad_list` where clips that cannot be used are listed.
+  // `path` is an index or a dataset; `bad_list` where clips that cannot be used are listed;
+  // `on_host`: the CPU prepares.
   SpeechFeed(const std::string& path, const DataConfig& config, uint64_t seed,
-             const std::string& bad_list, bool shuffle = true);
+             const std::string& bad_list, bool on_host = false, bool shuffle = true);
   SpeechFeed(const SpeechFeed&) = delete;
   SpeechFeed& operator=(const SpeechFeed&) = delete;
 

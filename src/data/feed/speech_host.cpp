@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "audio/signal/loudness.h"
+#include "audio/signal/resample.h"
+#include "audio/signal/trim.h"
 #include "tandem/error.h"
 #include "util/log.h"
 
@@ -39,17 +42,23 @@ SpeechBatches::SpeechBatches(const SpeechCorpus& corpus, const BatchOrder& order
     widest_.push_back(widest);
   }
   recipe_ = mel_recipe(options);
-  // Augmentation makes other mels each time, and samples are not in the cache.
-  cached_ =
-      options.cache && !options.waves && !options.noise_snr_db && options.pitch_semitones == 0;
+  mels_from_ = choose_source();
+}
+
+SpeechBatches::MelsFrom SpeechBatches::choose_source() const {
+  // Augmentation makes other mels each time and works on whole batches; samples are not in the
+  // cache.
+  if (options_.waves || options_.noise_snr_db || options_.pitch_semitones > 0)
+    return MelsFrom::device;
+  const MelsFrom otherwise = options_.on_host ? MelsFrom::host_threads : MelsFrom::device;
+  if (!options_.cache) return otherwise;
+  const ClipIndex& index = corpus_.index();
   int64_t held = 0;
-  for (int64_t row = 0; cached_ && row < corpus.index().size(); ++row)
-    held += options.cache->find(clip_cache_key(corpus.index()[row], recipe_)).has_value();
-  if (cached_ && held < corpus.index().size()) {
-    cached_ = false;
-    log_info("the cache holds the mels of {} of {} clips: they are computed", held,
-             corpus.index().size());
-  }
+  for (int64_t row = 0; row < index.size(); ++row)
+    held += options_.cache->find(clip_cache_key(index[row], recipe_)).has_value();
+  if (held == index.size()) return MelsFrom::cache;
+  log_info("the cache holds the mels of {} of {} clips: they are computed", held, index.size());
+  return otherwise;
 }
 
 std::unique_ptr<HostBatch> SpeechBatches::make_host_batch(bool pinned) {
@@ -65,14 +74,14 @@ void SpeechBatches::plan(HostBatch& base, int64_t index) {
   host.rows.assign(static_cast<size_t>(bucket.rows), {});
   host.width = widest_[host.planned.bucket];
   host.token_width = bucket.tokens;
-  if (cached_) {
-    const int64_t places = bucket.rows * options_.mel.mels * frames_of(host.planned.bucket);
-    reserve(host.mels, places, at::kFloat, host.pinned);
-    host.mels.narrow(0, 0, places).zero_();
+  const int64_t empty = bucket.rows - host.tasks;
+  if (mels_from_ != MelsFrom::device) {
+    const int64_t row = options_.mel.mels * frames_of(host.planned.bucket);
+    reserve(host.mels, bucket.rows * row, at::kFloat, host.pinned);
+    host.mels.narrow(0, host.tasks * row, empty * row).zero_();
     host.mel_lengths.assign(static_cast<size_t>(bucket.rows), 0);
   } else {
     reserve(host.samples, bucket.rows * host.width, at::kFloat, host.pinned);
-    const int64_t empty = bucket.rows - host.tasks;
     host.samples.narrow(0, host.tasks * host.width, empty * host.width).zero_();
   }
   reserve(host.tokens, bucket.rows * host.token_width, at::kLong, host.pinned);
@@ -100,8 +109,10 @@ bool SpeechBatches::load_clip(HostSpeech& host, int task, int64_t clip) {
   bad_.note_tried(clip);
   try {
     const std::vector<int32_t> ids = corpus_.ids(clip);
-    if (cached_) {
+    if (mels_from_ == MelsFrom::cache) {
       read_mels(host, task, clip);
+    } else if (mels_from_ == MelsFrom::host_threads) {
+      make_mels(host, task, view, path);
     } else {
       float* samples = host.samples.mutable_data_ptr<float>() + task * host.width;
       read_samples(view, path, samples);
@@ -121,14 +132,53 @@ bool SpeechBatches::load_clip(HostSpeech& host, int task, int64_t clip) {
   return false;
 }
 
+// Where the mels of a row go, [mels, F]; zero beyond its own frames.
+float* SpeechBatches::mel_row(HostSpeech& host, int task, int64_t frames) const {
+  const int64_t width = frames_of(host.planned.bucket);
+  float* row = host.mels.mutable_data_ptr<float>() + int64_t{task} * options_.mel.mels * width;
+  for (int64_t mel = 0; mel < options_.mel.mels; ++mel)
+    std::fill(row + mel * width + frames, row + (mel + 1) * width, 0.0f);
+  host.mel_lengths[static_cast<size_t>(task)] = frames;
+  return row;
+}
+
 void SpeechBatches::read_mels(HostSpeech& host, int task, int64_t clip) const {
   const auto entry = options_.cache->find(clip_cache_key(corpus_.index()[clip], recipe_));
-  const int64_t frames = frames_of(host.planned.bucket);
-  if (!entry || entry->rows != options_.mel.mels || entry->columns > frames)
+  const int64_t width = frames_of(host.planned.bucket);
+  if (!entry || entry->rows != options_.mel.mels || entry->columns > width)
     throw Error(ErrorKind::internal, "the cache lost the mels of a clip");
-  const int64_t row = int64_t{task} * options_.mel.mels * frames;
-  options_.cache->read(*entry, host.mels.mutable_data_ptr<float>() + row, frames);
-  host.mel_lengths[static_cast<size_t>(task)] = entry->columns;
+  options_.cache->read(*entry, mel_row(host, task, entry->columns), width);
+}
+
+// What `prepare` does for a batch, for one clip while it is in this core's cache.
+void SpeechBatches::make_mels(HostSpeech& host, int task, const ClipView& clip,
+                              const std::string& path) {
+  thread_local std::vector<float> raw, ready;
+  raw.resize(static_cast<size_t>(clip.frames));
+  read_samples(clip, path, raw.data());
+  float* samples = raw.data();
+  int64_t count = clip.frames;
+  if (clip.sample_rate != options_.sample_rate) {
+    count = resampled_length(clip.frames, clip.sample_rate, options_.sample_rate);
+    ready.resize(static_cast<size_t>(count));
+    resample_clip(raw.data(), clip.frames, clip.sample_rate, options_.sample_rate, ready.data());
+    samples = ready.data();
+  }
+  if (options_.trim_top_db) {
+    const Span sound = find_sound(samples, count, {.top_db = *options_.trim_top_db});
+    if (sound.end > sound.begin) {
+      samples += sound.begin;
+      count = sound.end - sound.begin;
+    }
+  }
+  if (options_.target_lufs) {
+    const auto gain = static_cast<float>(
+        gain_of_clip(samples, count, options_.sample_rate, *options_.target_lufs, loudest_peak));
+    for (int64_t i = 0; i < count; ++i) samples[i] *= gain;
+  }
+  const int64_t width = frames_of(host.planned.bucket);
+  const int64_t frames = std::min(width, mel_frames(count, options_.mel));
+  log_mel_clip(samples, count, options_.mel, frames, mel_row(host, task, frames), width);
 }
 
 void SpeechBatches::read_samples(const ClipView& clip, const std::string& path, float* out) {

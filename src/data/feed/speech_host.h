@@ -21,7 +21,7 @@ struct SpeechBatches::HostSpeech final : HostBatch {
   at::Tensor tokens;         // flat [rows * T], int64
   at::Tensor token_lengths;  // flat [rows], int64
   int64_t token_width = 0;
-  at::Tensor mels;  // from the cache: flat [rows * mels * F]; then `samples` are not used
+  at::Tensor mels;  // made on the host or cached: flat [rows * mels * F]; then no `samples`
   std::vector<int64_t> mel_lengths;
 };
 

@@ -100,6 +100,25 @@ TEST(SpeechBatches, AreTheSameWhateverTheThreadsAndTheReader) {
   }
 }
 
+TEST(SpeechBatches, AreTheSameWhenHostThreadsMakeTheMels) {
+  const SpeechFolder folder(40, {16000, 22050});
+  DataConfig config = SpeechFolder::settings();
+  for (const bool shaped : {false, true}) {
+    if (shaped) {
+      config.trim_top_db = 40;
+      config.target_loudness_lufs = -23;
+    }
+    SpeechFeed device(folder.index, config, 1, ""), host(folder.index, config, 1, "", true);
+    const std::vector<Batch> expected = epoch_of(device, config), got = epoch_of(host, config);
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].clips, expected[i].clips);
+      for (size_t field = 0; field < got[i].fields.size(); ++field)
+        EXPECT_TRUE(at::equal(got[i].fields[field], expected[i].fields[field])) << field;
+    }
+  }
+}
+
 TEST(SpeechBatches, ClipsThatBrokeAfterIndexingAreReplacedCountedAndListed) {
   const SpeechFolder folder;
   const DataConfig config = SpeechFolder::settings();
