@@ -7,7 +7,7 @@ BUILD=build-release
 DIST=dist
 LIMIT_MIB=60
 # What a target has (glibc, the compiler's) or finds through the launcher (LibTorch's, CUDA's).
-NOT_BUNDLED='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libutil|libresolv|libstdc\+\+|libgcc_s|libgomp|libtorch|libc10|libcu|libnv|libnccl|libcaffe2)'
+NOT_BUNDLED='^((linux-vdso|ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libutil|libresolv|libgcc_s|libgomp)\.so|libstdc\+\+|libtorch|libc10|libcu|libnv|libnccl|libcaffe2)'
 
 say()  { printf 'dist: %s\n' "$*"; }
 fail() { printf 'dist: error: %s\n' "$*" >&2; exit 1; }

@@ -41,7 +41,8 @@ usable() {   # sets `why` when it is not
 }
 
 start() {
-  LD_LIBRARY_PATH=$(folders_of "$torch")${LD_LIBRARY_PATH:-}
+  # The libraries in lib/ need each other, and a run path is not handed down.
+  LD_LIBRARY_PATH=$here/lib:$(folders_of "$torch")${LD_LIBRARY_PATH:-}
   LD_LIBRARY_PATH=${LD_LIBRARY_PATH%:}
   TANDEM_CONFIG_DIR=${TANDEM_CONFIG_DIR:-$here/configs}
   export LD_LIBRARY_PATH TANDEM_CONFIG_DIR

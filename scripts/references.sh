@@ -11,7 +11,7 @@ say()  { printf 'references: %s\n' "$*" >&2; }
 fail() { printf 'references: error: %s\n' "$1" >&2; [ -z "${2:-}" ] || printf 'references: %s\n' "$2" >&2; exit 1; }
 
 # torch is the one Tandem is built with; what would bring another along is installed without its dependencies.
-WITH=("numpy>=1.26,<3" soundfile==0.13.1 tokenizers==0.22.2 num2words==0.5.14 safetensors==0.8.0 sentencepiece
+WITH=("numpy>=1.26,<3" soundfile==0.13.1 tokenizers==0.22.2 num2words==0.5.14 safetensors==0.8.0 sentencepiece protobuf
       transformers==4.57.6 scipy pyloudnorm pypinyin hangul_romanize ko_speech_tools cutlet unidic-lite spacy
       coqpit-config torchcodec==0.17.0 six==1.17.0 librosa gruut inflect anyascii fsspec tqdm einops encodec
       monotonic-alignment-search pysbd psutil packaging)

@@ -58,6 +58,13 @@ void print_rows(const DataBench& bench, const std::optional<PeerBench>& peer, bo
         other ? &other->clips_per_second : nullptr);
   }
   add("whole", bench.clips_per_second, peer ? &peer->clips_per_second : nullptr);
+  if (bench.steps) {
+    const StepBench& steps = *bench.steps;
+    text += fmt::format(
+        "\nreplayed step {:.2f} ms, fed step {:.2f} ms ({:+.2f} %), waiting {:.2f} %, {} late\n",
+        1e3 * steps.replay_step, 1e3 * steps.fed_step,
+        100 * (steps.fed_step / steps.replay_step - 1), 100 * steps.wait_share, steps.late);
+  }
   text +=
       csv ? "\nqueue,batches,put wait s,get wait s,empty s\n"
           : "\n| queue | batches | put wait s | get wait s | empty s |\n|---|---|---|---|---|\n";
@@ -88,6 +95,12 @@ void print_json(const DataBench& bench, const std::optional<PeerBench>& peer) {
   document["padding"] = bench.padding;
   document["bad_clips"] = bench.bad_clips;
   document["device"] = bench.device;
+  if (bench.steps) {
+    document["steps"] = {{"replay_step", bench.steps->replay_step},
+                         {"fed_step", bench.steps->fed_step},
+                         {"wait_share", bench.steps->wait_share},
+                         {"late", bench.steps->late}};
+  }
   for (const StageRate& stage : bench.stages) {
     nlohmann::ordered_json entry{{"clips_per_second", stage.clips_per_second}};
     if (const StageRate* other = peer ? find_stage(peer->stages, stage.name) : nullptr)
@@ -147,6 +160,11 @@ int bench_data_command(const Arguments& arguments, Config config) {
     throw Error(ErrorKind::usage,
                 "--seconds is `" + arguments.value("--seconds") + "`; expected a number above 0");
   }
+  const auto step = parse_double(arguments.value("--step-ms", "0"));
+  if (!step || *step < 0) {
+    throw Error(ErrorKind::usage,
+                "--step-ms is `" + arguments.value("--step-ms") + "`; expected milliseconds");
+  }
   configure_or_stop(device_request(arguments, config));
   announce_loading(config.data);
   const Strategy strategy = setup_gpu_strategy(false);
@@ -155,7 +173,8 @@ int bench_data_command(const Arguments& arguments, Config config) {
                                       .seed = static_cast<uint64_t>(config.training.seed),
                                       .seconds = *seconds,
                                       .data_device = strategy.data_device,
-                                      .model_device = strategy.replicas.front()});
+                                      .model_device = strategy.replicas.front(),
+                                      .step_seconds = *step / 1000});
   std::optional<PeerBench> peer;
   if (arguments.has("--peer")) peer = run_peer(config, data, *seconds);
   format == "json" ? print_json(bench, peer) : print_rows(bench, peer, format == "csv");
@@ -197,6 +216,7 @@ Command bench_command() {
           .options = {{"--list", "", "the benchmarks there are"},
                       {"--data", "DIR", "a dataset or an index"},
                       {"--peer", "", "also run the loader everybody uses, on the same files"},
+                      {"--step-ms", "T", "also beside a stand-in for training of T ms a step"},
                       {"--seconds", "S", "how long to measure, once warm (default 10)"},
                       {"--format", "F", "md, csv or json (default md)"}},
           .run = run_bench};

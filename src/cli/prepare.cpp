@@ -85,7 +85,7 @@ class ScanView {
  public:
   void update(const ScanProgress& progress) {
     const int64_t every = std::max<int64_t>(1, progress.total / 20);
-    if (!bar_) bar_ = std::make_unique<Progress>(0, progress.total, every);
+    if (!bar_) bar_ = std::make_unique<Progress>(0, progress.total, every, "clip");
     int64_t done = progress.done;
     if (!terminal_wants_progress() && done < progress.total) done -= done % every;
     if (done == shown_) return;

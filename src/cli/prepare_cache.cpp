@@ -21,7 +21,7 @@ class CacheView {
   explicit CacheView(std::string what) : what_(std::move(what)) {}
   void update(const CacheProgress& progress) {
     const int64_t every = std::max<int64_t>(1, progress.total / 20);
-    if (!bar_) bar_ = std::make_unique<Progress>(progress.reused, progress.total, every);
+    if (!bar_) bar_ = std::make_unique<Progress>(progress.reused, progress.total, every, "clip");
     if (progress.done == shown_) return;
     shown_ = progress.done;
     bar_->update(progress.done, what_);

@@ -104,6 +104,9 @@ DataBench bench_data(const DataBenchOptions& options) {
     bench.times_real_time = sound / bench.seconds;
     bench.queues = feed.counters(0);
   }
+  if (options.step_seconds > 0) {
+    bench.steps = bench_steps(speech, feeding, data, model, options.step_seconds, options.seconds);
+  }
   bench.stages = stage_rates(speech.corpus, speech_options(options.settings, options.seed));
   bench.padding = padding_share(speech.order.buckets(), lengths);
   bench.bad_clips = speech.bad.total();

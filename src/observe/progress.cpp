@@ -24,10 +24,11 @@ void clear_or_redraw(bool clear) {
 
 }  // namespace
 
-Progress::Progress(int64_t first, int64_t total, int64_t every)
+Progress::Progress(int64_t first, int64_t total, int64_t every, std::string item)
     : first_(first),
       total_(total),
       every_(std::max<int64_t>(1, every)),
+      item_(std::move(item)),
       start_(std::chrono::steady_clock::now()) {
   if (terminal_wants_progress()) set_progress_hook(&clear_or_redraw);
 }
@@ -62,7 +63,7 @@ void Progress::update(int64_t done, const std::string& figures) {
     std::fputs(g_line.c_str(), stderr);
     std::fflush(stderr);
   } else if (last || done == first_ + 1 || done % every_ == 0) {
-    log_info("step {}/{}  {}{}", done, total_, figures, left);
+    log_info("{} {}/{}  {}{}", item_, done, total_, figures, left);
   }
 }
 

@@ -10,8 +10,8 @@ namespace tandem {
 
 class Progress {
  public:
-  // `every`: how many items between plain lines.
-  Progress(int64_t first, int64_t total, int64_t every);
+  // `every`: how many items between plain lines; `item` is what they are called there.
+  Progress(int64_t first, int64_t total, int64_t every, std::string item = "step");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -24,6 +24,7 @@ class Progress {
  private:
   double seconds_left(int64_t done) const;
   int64_t first_, total_, every_;
+  std::string item_;
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -20,8 +20,9 @@ std::string demo_index(const TestFolder& folder) {
 
 TEST(Bench, DataGivesItsFiguresAsOneJsonDocument) {
   const TestFolder folder;
-  const ProgramRun run = run_program({"bench", "data", "--data", demo_index(folder), "--seconds",
-                                      "0.2", "--format", "json", "--num-workers", "2"});
+  const ProgramRun run =
+      run_program({"bench", "data", "--data", demo_index(folder), "--seconds", "0.2", "--format",
+                   "json", "--num-workers", "2", "--step-ms", "5"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.err.find("✅ SUCCESS: Using native data loading (GPU-optimized)\n"),
             std::string::npos);
@@ -31,6 +32,8 @@ TEST(Bench, DataGivesItsFiguresAsOneJsonDocument) {
   EXPECT_TRUE(json["ratio"].is_null());
   for (const char* stage : {"decode", "tokenize", "resample", "mel"})
     EXPECT_GT(json["stages"][stage]["clips_per_second"].get<double>(), 0) << stage;
+  EXPECT_GE(json["steps"]["replay_step"].get<double>(), 0.005);
+  EXPECT_GE(json["steps"]["fed_step"].get<double>(), 0.005);
   for (const char* queue : {"loaded", "prepared", "moved"})
     EXPECT_GT(json["queues"][queue]["batches"].get<int>(), 0) << queue;
 }

@@ -11,6 +11,7 @@
 #include "audio/file/claims.h"
 #include "audio/file/mpeg_tag.h"
 #include "audio/file/samples.h"
+#include "audio/file/source_stream.h"
 
 namespace tandem {
 namespace {
@@ -18,24 +19,8 @@ namespace {
 // A frame of layer III may build on 511 bytes before it, which are 10 frames at the lowest rates.
 constexpr long frames_before = 12;
 
-std::span<float> block_of_this_thread() {
-  thread_local std::vector<float> block(32 << 10);
-  return block;
-}
-
-// The source as libmpg123 asks for it. An exception must not pass through C code: it is kept, and
-// whoever called libmpg123 rethrows it.
-struct MpegStream {
-  std::shared_ptr<ByteSource> source;
-  int64_t place = 0;
-  std::exception_ptr failure;
-  void rethrow() const {
-    if (failure) std::rethrow_exception(failure);
-  }
-};
-
 ssize_t stream_read(void* user, void* into, size_t count) {
-  auto& stream = *static_cast<MpegStream*>(user);
+  auto& stream = *static_cast<SourceStream*>(user);
   if (stream.failure) return -1;
   try {
     const int64_t got =
@@ -49,7 +34,7 @@ ssize_t stream_read(void* user, void* into, size_t count) {
 }
 
 off_t stream_seek(void* user, off_t offset, int whence) {
-  auto& stream = *static_cast<MpegStream*>(user);
+  auto& stream = *static_cast<SourceStream*>(user);
   const int64_t from = whence == SEEK_SET   ? 0
                        : whence == SEEK_CUR ? stream.place
                                             : stream.source->size();
@@ -135,7 +120,7 @@ class MpegFile final : public AudioFile {
     return static_cast<int64_t>(whole);
   }
 
-  MpegStream stream_;  // libmpg123 keeps its address: outlives handle_
+  SourceStream stream_;  // libmpg123 keeps its address: outlives handle_
   std::unique_ptr<mpg123_handle, Closer> handle_;
   int64_t next_ = 0;  // the frame libmpg123 would read next; -1: not known
 };

@@ -12,26 +12,10 @@
 #include "audio/file/aiff_claim.h"
 #include "audio/file/claims.h"
 #include "audio/file/samples.h"
+#include "audio/file/source_stream.h"
 
 namespace tandem {
 namespace {
-
-std::span<float> block_of_this_thread() {
-  thread_local std::vector<float> block(32 << 10);
-  return block;
-}
-
-// The source as libsndfile asks for it. An exception must not pass through C code: it is kept, the
-// read comes out short, and whoever called libsndfile rethrows it.
-struct SourceStream {
-  std::shared_ptr<ByteSource> source;
-  int64_t place = 0;
-  std::exception_ptr failure;
-
-  void rethrow() const {
-    if (failure) std::rethrow_exception(failure);
-  }
-};
 
 SourceStream& stream_of(void* user) { return *static_cast<SourceStream*>(user); }
 

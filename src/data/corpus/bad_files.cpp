@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "data/corpus/tsv_field.h"
 #include "tandem/error.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -78,20 +79,6 @@ std::string BadFiles::summary() const {
   for (const auto& [reason, count] : by_reason())
     parts.push_back(fmt::format("{} {}", count, reason));
   return join(parts, ", ");
-}
-
-std::string tsv_field(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '\t': out += "\\t"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\\': out += "\\\\"; break;
-      default: out += c;
-    }
-  }
-  return out;
 }
 
 }  // namespace tandem

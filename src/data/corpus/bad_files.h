@@ -45,7 +45,4 @@ class BadFiles {
   std::ofstream file_;
 };
 
-// Tabs, line ends and backslashes as \t, \n, \r and \\, so that a name is one field of a TSV.
-std::string tsv_field(std::string_view text);
-
 }  // namespace tandem

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "data/corpus/tsv_field.h"
+
 namespace tandem {
 namespace {
 
@@ -17,25 +19,11 @@ void add(Share& share, double seconds) {
   share.hours += seconds / 3600;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '\t': out += "\\t"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\\': out += "\\\\"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 void count_dropped(CorpusSummary& summary, const std::string& name, DropReason reason,
                    const std::string& detail) {
   ++summary.dropped[to_string(reason)];
   const std::string example = detail.empty() ? name : name + ": " + detail;
-  summary.examples.try_emplace(to_string(reason), escaped(example));
+  summary.examples.try_emplace(to_string(reason), tsv_field(example));
 }
 
 void add_statistics(CorpusSummary& summary, const SoundFacts& facts) {
@@ -109,7 +97,7 @@ CorpusSummary summarise(const Dataset& dataset, const Scan& scan) {
 std::string dropped_table(const Scan& scan) {
   std::string text = "path\treason\tdetail\n";
   const auto row = [&](const std::string& path, DropReason reason, const std::string& detail) {
-    text += fmt::format("{}\t{}\t{}\n", escaped(path), to_string(reason), escaped(detail));
+    text += fmt::format("{}\t{}\t{}\n", tsv_field(path), to_string(reason), tsv_field(detail));
   };
   for (const BadRow& bad : scan.bad_rows) row(bad.where, DropReason::bad_row, bad.sentence);
   for (const ScannedClip& scanned : scan.clips) {
