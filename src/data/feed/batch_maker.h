@@ -26,6 +26,10 @@ class BatchMaker {
   virtual void plan(HostBatch& host, int64_t index) = 0;
   virtual void run_task(HostBatch& host, int task) = 0;
 
+  // Numbers in each field of the largest batch there will be, so that buffers are taken once;
+  // empty: not known, buffers grow.
+  virtual std::vector<int64_t> largest_fields() const { return {}; }
+
   // Under the data device's scope, its preparation stream current. Gives the whole batch, rows of
   // all replicas; what it queued may still be running, and reads `host` until it is done.
   virtual Batch prepare(const HostBatch& host) = 0;

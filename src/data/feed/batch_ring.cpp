@@ -1,11 +1,12 @@
 #include "data/feed/batch_ring.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace tandem {
 
 at::Tensor slot_view(std::vector<at::Tensor>& buffers, size_t field, const at::Tensor& like,
-                     int64_t rows, const at::TensorOptions& where) {
+                     int64_t rows, const at::TensorOptions& where, int64_t least) {
   std::vector<int64_t> shape = like.sizes().vec();
   shape[0] = rows;
   int64_t count = 1;
@@ -14,7 +15,7 @@ at::Tensor slot_view(std::vector<at::Tensor>& buffers, size_t field, const at::T
   at::Tensor& buffer = buffers[field];
   const bool fits =
       buffer.defined() && buffer.numel() >= count && buffer.scalar_type() == like.scalar_type();
-  if (!fits) buffer = at::empty({count}, where.dtype(like.scalar_type()));
+  if (!fits) buffer = at::empty({std::max(count, least)}, where.dtype(like.scalar_type()));
   return buffer.narrow(0, 0, count).view(shape);
 }
 

@@ -15,7 +15,7 @@ namespace tandem {
 
 struct RingSlot {
   Batch batch;                      // its fields are views of `buffers`
-  std::vector<at::Tensor> buffers;  // flat, one a field, as large as the largest shape so far
+  std::vector<at::Tensor> buffers;  // flat, one a field, as large as the largest shape
   std::vector<at::Tensor> staging;  // page-locked, where a copy goes by way of the host
   Event ready;
   std::vector<Event> released;  // of the readers since the last writing
@@ -23,9 +23,10 @@ struct RingSlot {
 };
 
 // A view of `slot`'s buffer `field` with the shape and type of `like` but for its first size,
-// `rows`. Grows the buffer; call it where the writer's stream is current.
+// `rows`. Takes the buffer, of `least` numbers or more, where there is none that is large enough;
+// call it where the writer's stream is current.
 at::Tensor slot_view(std::vector<at::Tensor>& buffers, size_t field, const at::Tensor& like,
-                     int64_t rows, const at::TensorOptions& where);
+                     int64_t rows, const at::TensorOptions& where, int64_t least = 0);
 
 // Fills a slot with what nobody wants to read: NaN, or -1 in fields of integers.
 void poison(RingSlot& slot);

@@ -40,7 +40,10 @@ FeedOptions feed_options(const DataConfig& config) {
 
 Feed::Feed(BatchMaker& maker, LogicalDevice& data_device, std::vector<LogicalDevice*> models,
            const FeedOptions& options)
-    : maker_(maker), data_device_(data_device), options_(options) {
+    : maker_(maker),
+      data_device_(data_device),
+      options_(options),
+      largest_(maker.largest_fields()) {
   // One slot being written, and one a model being copied from, beside those that wait.
   ring_ = std::make_unique<BatchRing>(options.capacity + 1 + models.size());
   for (LogicalDevice* model : models) {

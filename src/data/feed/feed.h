@@ -108,11 +108,13 @@ class Feed {
   void give_back(int rank, RingSlot* slot);
   void release_prepared(RingSlot* slot, Event read);
   void fail(std::exception_ptr failure);
+  int64_t largest(size_t field) const { return field < largest_.size() ? largest_[field] : 0; }
   Lane& lane(int rank) { return *lanes_[static_cast<size_t>(rank)]; }
 
   BatchMaker& maker_;
   LogicalDevice& data_device_;
   const FeedOptions options_;
+  const std::vector<int64_t> largest_;  // numbers in each field of the largest batch
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<BatchRing> ring_;  // on the data device, or in host memory
   std::unique_ptr<HostLoader> loader_;

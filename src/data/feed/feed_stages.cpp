@@ -36,7 +36,8 @@ void Feed::prepare_one(RingSlot& slot, std::unique_ptr<HostBatch> host) {
       where = at::TensorOptions().device(at::kCPU).pinned_memory(options_.pin_memory);
     slot.batch = {.index = made.index, .rows = made.rows, .clips = made.clips};
     for (size_t i = 0; i < made.fields.size(); ++i) {
-      at::Tensor view = slot_view(slot.buffers, i, made.fields[i], made.fields[i].size(0), where);
+      at::Tensor view =
+          slot_view(slot.buffers, i, made.fields[i], made.fields[i].size(0), where, largest(i));
       view.copy_(made.fields[i], /*non_blocking=*/true);
       slot.batch.fields.push_back(std::move(view));
     }
@@ -78,10 +79,11 @@ RingSlot* Feed::move_one(int rank, RingSlot* from, Stream& stream) {
     Stream& away = data_device_.copy_stream();
     away.wait(from->ready);
     const bool real = data_device_.kind() == DeviceKind::cuda;
-    away.run([&fields, to, real] {
+    away.run([this, &fields, to, real] {
       const auto pinned = at::TensorOptions().device(at::kCPU).pinned_memory(real);
       for (size_t i = 0; i < fields.size(); ++i) {
-        const at::Tensor stage = slot_view(to->staging, i, fields[i], fields[i].size(0), pinned);
+        const at::Tensor stage =
+            slot_view(to->staging, i, fields[i], fields[i].size(0), pinned, largest(i));
         stage.copy_(fields[i], /*non_blocking=*/true);
         fields[i] = stage;
       }
@@ -90,11 +92,11 @@ RingSlot* Feed::move_one(int rank, RingSlot* from, Stream& stream) {
     if (!real) away.synchronize();  // `fields` names the staged copies from here on
   }
   stream.wait(read);
-  stream.run([&lane, to, fields] {
+  stream.run([this, &lane, to, fields] {
     at::NoGradGuard no_grad;
     const auto where = at::TensorOptions().device(lane.device->torch_device());
     for (size_t i = 0; i < fields.size(); ++i) {
-      at::Tensor view = slot_view(to->buffers, i, fields[i], fields[i].size(0), where);
+      at::Tensor view = slot_view(to->buffers, i, fields[i], fields[i].size(0), where, largest(i));
       view.copy_(fields[i], /*non_blocking=*/true);
       to->batch.fields.push_back(std::move(view));
     }

@@ -38,6 +38,22 @@ int64_t SpeechBatches::frames_of(size_t bucket) const {
   return mel_frames(samples_of(bucket), options_.mel);
 }
 
+std::vector<int64_t> SpeechBatches::largest_fields() const {
+  std::vector<int64_t> largest(options_.waves ? 6 : 4);
+  for (size_t bucket = 0; bucket < order_.buckets().size(); ++bucket) {
+    const int64_t rows = order_.buckets()[bucket].rows;
+    const auto grow = [&](size_t field, int64_t a_row) {
+      if (field < largest.size()) largest[field] = std::max(largest[field], rows * a_row);
+    };
+    grow(speech_tokens, order_.buckets()[bucket].tokens);
+    grow(speech_mels, options_.mel.mels * frames_of(bucket));
+    grow(speech_waves, samples_of(bucket));
+    for (const size_t lengths : {speech_token_lengths, speech_mel_lengths, speech_wave_lengths})
+      grow(lengths, 1);
+  }
+  return largest;
+}
+
 Batch SpeechBatches::prepare(const HostBatch& base) {
   const auto& host = static_cast<const HostSpeech&>(base);
   const auto rows = static_cast<int64_t>(host.rows.size());

@@ -57,6 +57,7 @@ class SpeechBatches final : public BatchMaker {
   std::unique_ptr<HostBatch> make_host_batch(bool pinned) override;
   void plan(HostBatch& host, int64_t index) override;
   void run_task(HostBatch& host, int task) override;  // one row
+  std::vector<int64_t> largest_fields() const override;
   Batch prepare(const HostBatch& host) override;
 
   // Shape of a bucket's batches.
