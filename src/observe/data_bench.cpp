@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "audio/signal/resample.h"
+#include "data/corpus/clip_sound.h"
 #include "data/feed/speech_feed.h"
 #include "device/device_scope.h"
 #include "device/registry.h"
@@ -36,10 +37,7 @@ std::vector<StageRate> stage_rates(const SpeechCorpus& corpus, const SpeechOptio
   std::vector<std::vector<float>> raw(clips.size()), ready(clips.size());
   const auto decode = [&](size_t i) {
     const ClipView clip = corpus.index()[clips[i]];
-    const auto file = open_audio({.path = corpus.index().full_path(clips[i]),
-                                  .offset = clip.offset,
-                                  .size = clip.offset ? clip.bytes : -1},
-                                 {.native = options.native});
+    const auto file = open_clip(corpus.index(), clips[i], options.native);
     raw[i].resize(static_cast<size_t>(clip.frames));
     file->read_mono(clip.first_frame, clip.frames, raw[i].data());
   };

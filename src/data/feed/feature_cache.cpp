@@ -5,6 +5,7 @@
 #include "audio/signal/loudness.h"
 #include "audio/signal/resample.h"
 #include "audio/signal/trim.h"
+#include "data/corpus/clip_sound.h"
 #include "data/corpus/parallel_rows.h"
 #include "tandem/error.h"
 #include "util/log.h"
@@ -15,13 +16,7 @@ namespace {
 
 Waves clip_samples(const ClipIndex& index, int64_t row, const SpeechOptions& options) {
   const ClipView clip = index[row];
-  const auto file = open_audio(
-      {.path = index.full_path(row), .offset = clip.offset, .size = clip.offset ? clip.bytes : -1},
-      {.native = options.native});
-  if (clip.first_frame + clip.frames > file->info().frames) {
-    throw AudioError(AudioFault::changed,
-                     "`" + index.full_path(row) + "` is shorter than when it was indexed");
-  }
+  const auto file = open_clip(index, row, options.native);
   at::Tensor samples = at::empty({1, clip.frames}, at::kFloat);
   file->read_mono(clip.first_frame, clip.frames, samples.mutable_data_ptr<float>());
   Waves waves = resample({samples, {clip.frames}, clip.sample_rate}, options.sample_rate);

@@ -74,9 +74,9 @@ class SpeechBatches final : public BatchMaker {
   enum class MelsFrom { device, host_threads, cache };
   MelsFrom choose_source() const;
   void read_mels(HostSpeech& host, int task, int64_t clip) const;
-  void make_mels(HostSpeech& host, int task, const ClipView& clip, const std::string& path);
+  void make_mels(HostSpeech& host, int task, int64_t row);
   float* mel_row(HostSpeech& host, int task, int64_t frames) const;
-  void read_samples(const ClipView& clip, const std::string& path, float* out);
+  void read_samples(int64_t row, float* out);
   void note_general(const AudioInfo& info, const std::string& path);
   Waves shaped(const HostSpeech& host, Waves waves) const;
   Batch finish(const HostSpeech& host, const at::Tensor& mels,

@@ -8,6 +8,7 @@
 #include "audio/signal/loudness.h"
 #include "audio/signal/resample.h"
 #include "audio/signal/trim.h"
+#include "data/corpus/clip_sound.h"
 #include "tandem/error.h"
 #include "util/log.h"
 
@@ -112,10 +113,10 @@ bool SpeechBatches::load_clip(HostSpeech& host, int task, int64_t clip) {
     if (mels_from_ == MelsFrom::cache) {
       read_mels(host, task, clip);
     } else if (mels_from_ == MelsFrom::host_threads) {
-      make_mels(host, task, view, path);
+      make_mels(host, task, clip);
     } else {
       float* samples = host.samples.mutable_data_ptr<float>() + task * host.width;
-      read_samples(view, path, samples);
+      read_samples(clip, samples);
       std::fill(samples + view.frames, samples + host.width, 0.0f);
     }
     auto* tokens = host.tokens.mutable_data_ptr<int64_t>() + task * host.token_width;
@@ -151,11 +152,11 @@ void SpeechBatches::read_mels(HostSpeech& host, int task, int64_t clip) const {
 }
 
 // What `prepare` does for a batch, for one clip while it is in this core's cache.
-void SpeechBatches::make_mels(HostSpeech& host, int task, const ClipView& clip,
-                              const std::string& path) {
+void SpeechBatches::make_mels(HostSpeech& host, int task, int64_t row) {
+  const ClipView clip = corpus_.index()[row];
   thread_local std::vector<float> raw, ready;
   raw.resize(static_cast<size_t>(clip.frames));
-  read_samples(clip, path, raw.data());
+  read_samples(row, raw.data());
   float* samples = raw.data();
   int64_t count = clip.frames;
   if (clip.sample_rate != options_.sample_rate) {
@@ -181,24 +182,15 @@ void SpeechBatches::make_mels(HostSpeech& host, int task, const ClipView& clip,
   log_mel_clip(samples, count, options_.mel, frames, mel_row(host, task, frames), width);
 }
 
-void SpeechBatches::read_samples(const ClipView& clip, const std::string& path, float* out) {
+void SpeechBatches::read_samples(int64_t row, float* out) {
+  const ClipView clip = corpus_.index()[row];
+  const std::string path = corpus_.index().full_path(row);
   check_unchanged(clip, path);
-  const bool whole_file = clip.offset == 0;
-  const auto file =
-      open_audio({.path = path, .offset = clip.offset, .size = whole_file ? -1 : clip.bytes},
-                 {.native = options_.native});
-  const AudioInfo& info = file->info();
-  const bool fits =
-      clip.part ? clip.first_frame + clip.frames <= info.frames : clip.frames == info.frames;
-  if (!fits || info.sample_rate != clip.sample_rate) {
-    throw AudioError(AudioFault::changed,
-                     fmt::format("`{}` has {} frames of {} Hz; the index says {} of {} Hz", path,
-                                 info.frames, info.sample_rate, clip.frames, clip.sample_rate));
-  }
-  if (info.native) {
+  const auto file = open_clip(corpus_.index(), row, options_.native);
+  if (file->info().native) {
     ++native_reads_;
   } else {
-    note_general(info, path);
+    note_general(file->info(), path);
   }
   file->read_mono(clip.first_frame, clip.frames, out);
 }

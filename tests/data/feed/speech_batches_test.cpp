@@ -149,6 +149,39 @@ TEST(SpeechBatches, ClipsThatBrokeAfterIndexingAreReplacedCountedAndListed) {
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].clips, second[i].clips);
 }
 
+TEST(SpeechBatches, PartsOfALongRecordingAreReadInPlace) {
+  const TestFolder folder;
+  constexpr int rate = 22050;
+  std::vector<float> samples(30 * rate);
+  for (size_t n = 0; n < samples.size(); ++n)
+    samples[n] = static_cast<float>(0.3 * std::sin(1e-6 * static_cast<double>(n) * n));
+  write_wav((folder / "long.wav").string(), samples, 1, rate, SampleFormat::float32);
+  std::string manifest;
+  for (int i = 0; i < 12; ++i) {
+    manifest += fmt::format(
+        R"({{"audio_filepath": "long.wav", "text": "part {}", "offset": {}, "duration": 1.5}})", i,
+        2 * i);
+    manifest += "\n";
+  }
+  const std::string index = prepare_corpus({.input = folder.write("manifest.jsonl", manifest),
+                                            .limits = {.outlier_z = 0}})
+                                .index;
+  const DataConfig config = SpeechFolder::settings();
+  SpeechFeed speech(index, config, 1, "");
+  int64_t rows = 0;
+  for (const Batch& batch : epoch_of(speech, config)) {
+    for (int64_t row = 0; row < batch.rows; ++row, ++rows) {
+      const ClipView clip = speech.corpus.index()[batch.clips[static_cast<size_t>(row)]];
+      const at::Tensor part =
+          at::from_blob(samples.data() + clip.first_frame, {1, clip.frames}, at::kFloat);
+      const at::Tensor expected = log_mel({part, {clip.frames}, rate}, mel_default())[0];
+      EXPECT_TRUE(
+          at::equal(batch.fields[speech_mels][row].narrow(1, 0, expected.size(1)), expected));
+    }
+  }
+  EXPECT_EQ(rows, 12);
+}
+
 TEST(SpeechBatches, TooManyBadClipsStopTheRunWithTheList) {
   const SpeechFolder folder;
   const DataConfig config = SpeechFolder::settings();
