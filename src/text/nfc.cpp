@@ -6,13 +6,25 @@
 #include "text/clean_characters.h"
 
 namespace tandem {
+namespace {
+
+// Asked for once: ICU's own lock around it lies in a library the thread sanitizer cannot see into.
+const icu::Normalizer2* composer_of_icu() {
+  static const icu::Normalizer2* const composer = [] {
+    UErrorCode status = U_ZERO_ERROR;
+    return icu::Normalizer2::getNFCInstance(status);
+  }();
+  return composer;
+}
+
+}  // namespace
 
 std::string to_nfc(std::string_view text) {
   decode_utf8(text);  // ICU would replace wrong bytes
-  UErrorCode status = U_ZERO_ERROR;
-  const icu::Normalizer2* composer = icu::Normalizer2::getNFCInstance(status);
+  const icu::Normalizer2* composer = composer_of_icu();
+  UErrorCode status = composer ? U_ZERO_ERROR : U_MISSING_RESOURCE_ERROR;
   std::string composed;
-  if (U_SUCCESS(status)) {
+  if (composer) {
     icu::StringByteSink<std::string> sink(&composed, static_cast<int32_t>(text.size()));
     composer->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())),
                             sink, nullptr, status);
