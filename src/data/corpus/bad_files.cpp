@@ -40,12 +40,13 @@ void BadFiles::add(int64_t clip, const std::string& path, const std::string& rea
   const double bad_share = share();
   const bool warn = bad_share > limits_.warn_share && !warned_;
   warned_ = warned_ || warn;
+  const int64_t bad = bad_, tried = tried_;
   lock.unlock();
   const std::string where = list_.empty() ? "" : fmt::format("; they are listed in `{}`", list_);
   if (bad_share > limits_.stop_share) {
     throw Error(ErrorKind::data,
-                fmt::format("{} clips of the {} tried cannot be used ({}), more than {:g} %{}",
-                            bad_, tried_, summary(), 100 * limits_.stop_share, where))
+                fmt::format("{} clips of the {} tried cannot be used ({}), more than {:g} %{}", bad,
+                            tried, summary(), 100 * limits_.stop_share, where))
         .hint("mend the files, run `tandem prepare` again, or raise data.max_bad_share");
   }
   if (warn) {
