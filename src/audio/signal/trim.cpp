@@ -122,4 +122,16 @@ Trimmed trim_silence(const Waves& waves, const TrimOptions& options) {
   return trimmed;
 }
 
+Waves trim_ends(const Waves& waves, const TrimOptions& options) {
+  Trimmed trimmed = trim_silence(waves, options);
+  if (trimmed.silent.empty()) return std::move(trimmed.waves);
+  std::vector<int64_t> lengths = trimmed.waves.lengths;
+  for (const int64_t row : trimmed.silent) {
+    trimmed.starts[static_cast<size_t>(row)] = 0;
+    lengths[static_cast<size_t>(row)] = waves.lengths[static_cast<size_t>(row)];
+  }
+  const int64_t width = *std::max_element(lengths.begin(), lengths.end());
+  return cut(waves, trimmed.starts, std::move(lengths), width);
+}
+
 }  // namespace tandem

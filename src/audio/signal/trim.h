@@ -25,6 +25,10 @@ struct Trimmed {
 // On CUDA it waits for the device: lengths live on the host.
 Trimmed trim_silence(const Waves& waves, const TrimOptions& options);
 
+// The same for training: a row of silence alone stays whole, as a step must see a row with a
+// length.
+Waves trim_ends(const Waves& waves, const TrimOptions& options);
+
 // [begin, end) of one clip on the CPU.
 struct Span {
   int64_t begin = 0, end = 0;

@@ -20,10 +20,7 @@ Waves clip_samples(const ClipIndex& index, int64_t row, const SpeechOptions& opt
   at::Tensor samples = at::empty({1, clip.frames}, at::kFloat);
   file->read_mono(clip.first_frame, clip.frames, samples.mutable_data_ptr<float>());
   Waves waves = resample({samples, {clip.frames}, clip.sample_rate}, options.sample_rate);
-  if (options.trim_top_db) {
-    Trimmed trimmed = trim_silence(waves, {.top_db = *options.trim_top_db});
-    if (trimmed.silent.empty()) waves = std::move(trimmed.waves);
-  }
+  if (options.trim_top_db) waves = trim_ends(waves, {.top_db = *options.trim_top_db});
   if (options.target_lufs) waves = normalise_loudness(waves, *options.target_lufs, loudest_peak);
   return waves;
 }

@@ -114,9 +114,7 @@ Batch SpeechBatches::prepare(const HostBatch& base) {
 Waves SpeechBatches::shaped(const HostSpeech& host, Waves waves) const {
   if (options_.trim_top_db) {
     RECORD_FUNCTION("tandem::trim", std::vector<c10::IValue>{});
-    Trimmed trimmed = trim_silence(waves, {.top_db = *options_.trim_top_db});
-    // A clip of nothing but silence stays as it is: the step must see a row with a length.
-    if (trimmed.silent.empty()) waves = std::move(trimmed.waves);
+    waves = trim_ends(waves, {.top_db = *options_.trim_top_db});
   }
   if (options_.target_lufs) {
     RECORD_FUNCTION("tandem::loudness", std::vector<c10::IValue>{});

@@ -76,4 +76,16 @@ TEST(Trim, RefusesOptionsThatMakeNoSense) {
   EXPECT_EQ(error_of([&] { trim_silence(waves, {.top_db = 0}); }).kind(), ErrorKind::config);
 }
 
+TEST(Trim, OneRowOfSilenceDoesNotKeepTheOthersWhole) {
+  at::Tensor samples = at::zeros({3, 22050});
+  samples[0].narrow(0, 8000, 6000) = at::arange(6000).mul(0.3).sin();
+  const Waves waves{samples, {22050, 15000, 0}, 22050};
+  const Waves alone = trim_silence({samples.narrow(0, 0, 1), {22050}, 22050}, {}).waves;
+  const Waves ends = trim_ends(waves, {});
+  EXPECT_LT(alone.lengths[0], 22050);
+  EXPECT_EQ(ends.lengths, (std::vector<int64_t>{alone.lengths[0], 15000, 0}));
+  EXPECT_TRUE(at::equal(ends.samples[0].narrow(0, 0, alone.lengths[0]),
+                        alone.samples[0].narrow(0, 0, alone.lengths[0])));
+}
+
 }  // namespace tandem::tests
