@@ -1,203 +1,63 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cstring>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <ATen/ATen.h>
 
 #include "checkpoint/safetensors.h"
-#include "checkpoint/safetensors_types.h"
-#include "tandem/error.h"
-#include "util/atomic_file.h"
+#include "checkpoint/safetensors_header.h"
+#include "checkpoint/tensor_file.h"
 
 namespace tandem {
 namespace {
 
-using Json = nlohmann::json;
-constexpr uint64_t largest_header = 100'000'000;
+at::Tensor read_tensor(const ByteSource& bytes, const SafetensorsHeader& header,
+                       const SafetensorsEntry& entry) {
+  at::Tensor tensor = at::empty(entry.shape, entry.type);
+  if (entry.type == at::kBool) {  // any byte but 0 is true; a bool of C++ may hold 0 and 1 only
+    tensor = at::empty(entry.shape, at::kByte);
+  }
+  bytes.read(header.data_offset + entry.begin, tensor.data_ptr(), entry.end - entry.begin);
+  return entry.type == at::kBool ? tensor.ne(0) : tensor;
+}
 
-struct Entry {
-  std::string name;
-  at::ScalarType type;
-  std::vector<int64_t> shape;
-  uint64_t begin, end;
-};
-
-// Looks through a header before its tree is built, for what the tree would not show or could not
-// hold: names given twice, deep nesting. In linear time, which parsing with a callback is not.
-class HeaderWatch final : public nlohmann::json_sax<Json> {
+class LazyFile final : public TensorFile {
  public:
-  const std::string& complaint() const { return complaint_; }
-
-  bool start_object(size_t) override { return open(); }
-  bool start_array(size_t) override { return open(); }
-  bool end_object() override { return --depth_ >= 0; }
-  bool end_array() override { return --depth_ >= 0; }
-  bool key(std::string& name) override {
-    if (depth_ == 1) {
-      tensor_ = name;
-      fields_.clear();
-      return tensors_.insert(name).second || stop(fmt::format("its header names `{}` twice", name));
-    }
-    return depth_ > 2 || fields_.insert(name).second ||
-           stop(fmt::format("its header names `{}` of `{}` twice", name, tensor_));
-  }
-  bool parse_error(size_t, const std::string&, const Json::exception& error) override {
-    const std::string why = error.what();  // ends with the bytes last read, which may be anything
-    return stop(fmt::format("its header is not JSON ({})", why.substr(0, why.find("; last read"))));
-  }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(int64_t) override { return true; }
-  bool number_unsigned(uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(Json::binary_t&) override { return true; }
-
- private:
-  bool open() { return ++depth_ <= 3 || stop("its header is nested deeper than the format is"); }
-  bool stop(std::string why) {
-    complaint_ = std::move(why);
-    return false;
-  }
-  int depth_ = 0;
-  std::string complaint_, tensor_;
-  std::set<std::string> tensors_, fields_;
-};
-
-class Reader {
- public:
-  Reader(std::string_view bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
-
-  SafetensorsFile read() {
-    const Json header = read_header();
-    SafetensorsFile out;
-    std::vector<Entry> entries;
-    for (const auto& [name, value] : header.items()) {
-      if (name == "__metadata__") {
-        out.metadata = read_metadata(value);
-      } else {
-        entries.push_back(read_entry(name, value));
-      }
-    }
-    check_tiling(entries);
-    for (const Entry& entry : entries) {
-      at::Tensor tensor = at::empty(entry.shape, entry.type);
-      if (entry.end > entry.begin) {
-        std::memcpy(tensor.data_ptr(), data_.data() + entry.begin, entry.end - entry.begin);
-      }
-      out.tensors.emplace(entry.name, tensor);
-    }
-    return out;
+  explicit LazyFile(std::unique_ptr<ByteSource> bytes)
+      : bytes_(std::move(bytes)), header_(read_safetensors_header(*bytes_)) {
+    path_ = bytes_->name();
+    format_ = "safetensors";
+    metadata_ = header_.metadata;
+    for (const SafetensorsEntry& entry : header_.entries)
+      entries_.push_back({entry.name, entry.type, entry.shape});
+    index_names();
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("`{}` is not a valid safetensors file: {}", name_, why))
-        .hint("the file is damaged or incomplete; use another checkpoint or copy it again");
+  at::Tensor read_entry(size_t place) const override {
+    return read_tensor(*bytes_, header_, header_.entries[place]);
   }
-
-  Json read_header() {
-    if (bytes_.size() < 8)
-      refuse(fmt::format("it has {} bytes, less than the 8 of its length field", bytes_.size()));
-    uint64_t length = 0;
-    std::memcpy(&length, bytes_.data(), 8);
-    if (length > largest_header)
-      refuse(fmt::format("its header claims {} bytes, more than {}", length, largest_header));
-    if (length > bytes_.size() - 8) {
-      refuse(
-          fmt::format("its header claims {} bytes, but only {} follow", length, bytes_.size() - 8));
-    }
-    const std::string_view text = bytes_.substr(8, length);
-    data_ = bytes_.substr(8 + length);
-    if (text.empty() || text[0] != '{') refuse("its header does not begin with `{`");
-    // The parser takes a zero byte for the end of its input and would not see what follows.
-    if (text.find('\0') != text.npos) refuse("its header is not JSON (it holds a zero byte)");
-    HeaderWatch watch;
-    if (!Json::sax_parse(text, &watch)) refuse(watch.complaint());
-    return Json::parse(text);
-  }
-
-  Metadata read_metadata(const Json& value) const {
-    Metadata metadata;
-    if (!value.is_object()) refuse("`__metadata__` is not an object");
-    for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) refuse(fmt::format("`__metadata__.{}` is not a string", key));
-      metadata[key] = text.get<std::string>();
-    }
-    return metadata;
-  }
-
-  Entry read_entry(const std::string& name, const Json& value) const {
-    const auto need = [&](bool ok, const char* what) {
-      if (!ok) refuse(fmt::format("the entry of tensor `{}` {}", name, what));
-    };
-    // Other fields are passed over, as the reference implementation does.
-    need(value.is_object() && value.contains("dtype") && value.contains("shape") &&
-             value.contains("data_offsets"),
-         "must have dtype, shape and data_offsets");
-    need(value["dtype"].is_string(), "has a dtype that is not a string");
-    Entry entry;
-    entry.name = name;
-    const auto type = safetensors_type(value["dtype"].get<std::string>());
-    need(type.has_value(), "has an unknown dtype");
-    entry.type = *type;
-    need(value["shape"].is_array() && value["shape"].size() <= 64, "has no proper shape");
-    uint64_t size = at::elementSize(entry.type);
-    for (const Json& extent : value["shape"]) {
-      need(extent.is_number_unsigned() && extent.get<uint64_t>() <= INT64_MAX,
-           "has an extent that is no size");
-      entry.shape.push_back(extent.get<int64_t>());
-    }
-    // Counted without the zeros too: LibTorch's strides overflow even where there are no elements.
-    int64_t span = static_cast<int64_t>(size);
-    for (const int64_t extent : entry.shape) {
-      need(!__builtin_mul_overflow(span, std::max<int64_t>(extent, 1), &span),
-           "has a shape too large to exist");
-      size *= static_cast<uint64_t>(extent);
-    }
-    const Json& offsets = value["data_offsets"];
-    need(offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() &&
-             offsets[1].is_number_unsigned(),
-         "has no proper data_offsets");
-    entry.begin = offsets[0].get<uint64_t>();
-    entry.end = offsets[1].get<uint64_t>();
-    need(entry.begin <= entry.end && entry.end <= data_.size(), "lies outside the file");
-    need(entry.end - entry.begin == size, "has a size that does not fit its shape and dtype");
-    return entry;
-  }
-
-  void check_tiling(std::vector<Entry>& entries) const {
-    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-      return std::make_pair(a.begin, a.end) < std::make_pair(b.begin, b.end);
-    });
-    uint64_t expected = 0;
-    for (const Entry& entry : entries) {
-      if (entry.begin != expected) {
-        refuse(fmt::format("tensor `{}` begins at {} where {} was expected (a hole or an overlap)",
-                           entry.name, entry.begin, expected));
-      }
-      expected = entry.end;
-    }
-    if (expected != data_.size()) {
-      refuse(
-          fmt::format("its tensors end at {}, but the data has {} bytes", expected, data_.size()));
-    }
-  }
-
-  std::string_view bytes_, data_;
-  std::string name_;
+  std::unique_ptr<ByteSource> bytes_;
+  SafetensorsHeader header_;
 };
+
+SafetensorsFile read_all(const ByteSource& bytes) {
+  const SafetensorsHeader header = read_safetensors_header(bytes);
+  SafetensorsFile file;
+  file.metadata = header.metadata;
+  for (const SafetensorsEntry& entry : header.entries)
+    file.tensors.emplace(entry.name, read_tensor(bytes, header, entry));
+  return file;
+}
 
 }  // namespace
 
 SafetensorsFile parse_safetensors(std::string_view bytes, const std::string& name_for_errors) {
-  return Reader(bytes, name_for_errors).read();
+  return read_all(*bytes_in_memory(bytes, name_for_errors));
 }
 
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {
-  return parse_safetensors(read_file(path), path.string());
+  return read_all(*open_bytes(path));
+}
+
+std::unique_ptr<TensorFile> open_safetensors(std::unique_ptr<ByteSource> bytes) {
+  return std::make_unique<LazyFile>(std::move(bytes));
 }
 
 }  // namespace tandem

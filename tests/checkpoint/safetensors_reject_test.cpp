@@ -134,4 +134,14 @@ TEST(SafetensorsEntry, MustHaveAShapeOfSizes) {
             "the entry of tensor `a` has no proper shape");
 }
 
+TEST(SafetensorsEntry, ManyTensorsMustNotShareTheirBytes) {
+  std::string entries;
+  for (int i = 0; i < 1000; ++i) {
+    entries += (i == 0 ? "" : ",") + entry("weight_" + std::to_string(i), "U8", "[8]", "[0,8]");
+  }
+  EXPECT_TRUE(
+      refusal_of_entry(entries).ends_with("begins at 0 where 8 was expected (a hole or an "
+                                          "overlap)"));
+}
+
 }  // namespace tandem::tests
