@@ -1,67 +1,98 @@
 #include "models/xtts/dvae_encoder.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "checkpoint/safetensors.h"
-#include "tandem/error.h"
-#include "util/text.h"
-
 namespace tandem {
-namespace {
-
-// Takes tensors by name and remembers which were not there.
-class Taker {
- public:
-  Taker(const SafetensorsFile& file) : file_(file) {}
-  bool has(const std::string& name) const { return file_.tensors.count(name) != 0; }
-  at::Tensor take(const std::string& name) {
-    const auto found = file_.tensors.find(name);
-    if (found != file_.tensors.end()) return found->second.to(at::kFloat);
-    missing_.push_back("`" + name + "`");
-    return at::Tensor();
-  }
-  DvaeEncoder::Convolution convolution(const std::string& name) {
-    return {take(name + ".weight"), take(name + ".bias")};
-  }
-  const std::vector<std::string>& missing() const { return missing_; }
-
- private:
-  const SafetensorsFile& file_;
-  std::vector<std::string> missing_;
-};
 
 at::Tensor convolve(const DvaeEncoder::Convolution& layer, const at::Tensor& x, int64_t stride) {
   const int64_t padding = (layer.weight.size(2) - 1) / 2;
   return at::conv1d(x, layer.weight, layer.bias, stride, padding);
 }
 
-}  // namespace
+at::Tensor pass(const DvaeEncoder::Residual& block, const at::Tensor& x) {
+  const at::Tensor inner = convolve(block.second, convolve(block.first, x).relu()).relu();
+  return convolve(block.third, inner) + x;
+}
+
+DvaeEncoder::Size DvaeEncoder::size_of(const Weights& weights, const std::string& prefix) {
+  Size size;
+  const auto shape = [&](const std::string& name, size_t dimensions) {
+    const std::vector<int64_t> found = weights.shape(prefix + name);
+    return found.size() == dimensions ? found : Shape{};
+  };
+  std::vector<int64_t> widths;
+  for (;;) {
+    const Shape found = shape(fmt::format("encoder.{}.0.weight", widths.size()), 3);
+    if (found.empty()) break;
+    if (widths.empty()) size.mels = found[1], size.kernel = found[2];
+    widths.push_back(found[0]);
+  }
+  const auto strided = static_cast<int64_t>(widths.size());
+  size.blocks = 0;
+  while (weights.has(fmt::format("{}encoder.{}.net.0.weight", prefix, strided + size.blocks)))
+    ++size.blocks;
+  // Without any, one: its name stands first in the list of what is missing.
+  size.widths = strided > 0 ? widths : std::vector<int64_t>{512};
+  if (const Shape found = shape("codebook.embed", 2); !found.empty())
+    size.vector = found[0], size.codes = found[1];
+  return size;
+}
+
+DvaeEncoder::Size DvaeEncoder::size_of(const XttsConfig& config) {
+  Size size;
+  size.mels = config.mel_channels;
+  size.widths = {config.dvae_width, 2 * config.dvae_width};
+  size.vector = config.dvae_width;
+  size.codes = config.gpt.audio_tokens - 2;
+  return size;
+}
+
+std::string DvaeEncoder::prefix_in(const TensorFile& file) {
+  constexpr std::string_view marker = "codebook.embed";
+  for (const TensorEntry& entry : file.entries()) {
+    if (entry.name.ends_with(marker))
+      return entry.name.substr(0, entry.name.size() - marker.size());
+  }
+  return "";
+}
+
+void list_convolution(const std::string& name, DvaeEncoder::Convolution& layer, const Shape& shape,
+                      const ListTensor& tensor) {
+  tensor(name + ".weight", layer.weight, shape, start_for(shape[1] * shape[2]));
+  tensor(name + ".bias", layer.bias, {shape[0]}, {});
+}
+
+void list_residual(const std::string& name, DvaeEncoder::Residual& block, int64_t width,
+                   const ListTensor& tensor) {
+  list_convolution(name + ".net.0", block.first, {width, width, 3}, tensor);
+  list_convolution(name + ".net.2", block.second, {width, width, 3}, tensor);
+  list_convolution(name + ".net.4", block.third, {width, width, 1}, tensor);
+}
+
+void DvaeEncoder::list(const std::string& prefix, const ListTensor& tensor) {
+  int64_t place = 0, width = size.mels;
+  const auto next = [&] { return fmt::format("{}encoder.{}", prefix, place++); };
+  strided.resize(size.widths.size());
+  for (size_t i = 0; i < strided.size(); ++i) {
+    list_convolution(next() + ".0", strided[i], {size.widths[i], width, size.kernel}, tensor);
+    width = size.widths[i];
+  }
+  residual.resize(static_cast<size_t>(size.blocks));
+  for (Residual& block : residual) list_residual(next(), block, width, tensor);
+  list_convolution(next(), last, {size.vector, width, 1}, tensor);
+  tensor(prefix + "codebook.embed", codebook, {size.vector, size.codes},
+         {.deviation = 1, .parameter = false});
+}
 
 DvaeEncoder DvaeEncoder::load(const std::string& path) {
-  const SafetensorsFile file = read_safetensors(path);
-  Taker taker(file);
+  const auto file = open_tensor_file(path);
+  Weights weights(*file, prefix_in(*file));
   DvaeEncoder encoder;
-  size_t layer = 0;
-  const auto name = [&](const char* rest) { return fmt::format("encoder.{}.{}", layer, rest); };
-  for (; layer == 0 || taker.has(name("0.weight")); ++layer)
-    encoder.strided.push_back(taker.convolution(name("0")));
-  for (; taker.has(name("net.0.weight")); ++layer) {
-    encoder.residual.push_back({taker.convolution(name("net.0")), taker.convolution(name("net.2")),
-                                taker.convolution(name("net.4"))});
-  }
-  encoder.last = taker.convolution(fmt::format("encoder.{}", layer));
-  encoder.codebook = taker.take("codebook.embed");
-  if (taker.has("mel_stats")) encoder.mel_stats = taker.take("mel_stats");
-  if (!taker.missing().empty()) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("`{}` holds no DVAE: {} missing", path, join(taker.missing(), ", ")));
-  }
-  const bool fits = encoder.codebook.dim() == 2 && encoder.last.weight.dim() == 3 &&
-                    encoder.codebook.size(0) == encoder.last.weight.size(0);
-  if (!fits) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("`{}`: the codebook does not fit the encoder's width", path));
-  }
+  encoder.size = size_of(weights, "");
+  encoder.list("", load_from(weights));
+  encoder.mel_stats = weights.take_if_there("mel_stats");
+  weights.require_complete("DVAE");
   return encoder;
 }
 
@@ -70,18 +101,26 @@ int64_t DvaeEncoder::codes_of(int64_t frames) const {
   return frames;
 }
 
-at::Tensor DvaeEncoder::codes(const at::Tensor& log_mels) const {
-  at::Tensor x = mel_stats.defined() ? log_mels / mel_stats.view({1, -1, 1}) : log_mels;
+at::Tensor DvaeEncoder::scale(const at::Tensor& log_mels) const {
+  return mel_stats.defined() ? log_mels / mel_stats.view({1, -1, 1}) : log_mels;
+}
+
+at::Tensor DvaeEncoder::vectors(const at::Tensor& scaled_mels) const {
+  at::Tensor x = scaled_mels;
   for (const Convolution& layer : strided) x = convolve(layer, x, 2).relu();
-  for (const Residual& block : residual) {
-    const at::Tensor inner = convolve(block.second, convolve(block.first, x, 1).relu(), 1).relu();
-    x = convolve(block.third, inner, 1) + x;
-  }
-  const at::Tensor vectors = convolve(last, x, 1).transpose(1, 2);  // [B, T, width]
+  for (const Residual& block : residual) x = pass(block, x);
+  return convolve(last, x).transpose(1, 2);
+}
+
+at::Tensor DvaeEncoder::nearest(const at::Tensor& found) const {
   // |v - c|^2 without |v|^2, which is the same for all codes.
   const at::Tensor distance =
-      codebook.pow(2).sum(0, /*keepdim=*/true) - 2 * at::matmul(vectors, codebook);
+      codebook.pow(2).sum(0, /*keepdim=*/true) - 2 * at::matmul(found, codebook);
   return distance.argmin(-1);
+}
+
+at::Tensor DvaeEncoder::codes(const at::Tensor& log_mels) const {
+  return nearest(vectors(scale(log_mels)));
 }
 
 }  // namespace tandem

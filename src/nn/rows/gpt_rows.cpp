@@ -1,0 +1,200 @@
+#include "nn/rows/gpt_rows.h"
+
+#ifdef TANDEM_WITH_CUDA
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+at::ScalarType type_of(RowHalf half) { return half == RowHalf::fp16 ? at::kHalf : at::kBFloat16; }
+
+at::Tensor on_device(const at::Tensor& tensor) {
+  return tensor.to(at::kCUDA, at::kFloat).contiguous();
+}
+
+// The order of packed_weight_index: [n / 8, k / 32, n % 8, k % 8 / 2, k % 32 / 8, k % 2].
+at::Tensor pack_weight(const at::Tensor& weight, int64_t inner, at::ScalarType type) {
+  const int64_t columns = padded_to(weight.size(1), 8);
+  at::Tensor padded = at::zeros({inner, columns}, weight.options().device(at::kCUDA));
+  padded.narrow(0, 0, weight.size(0)).narrow(1, 0, weight.size(1)).copy_(weight);
+  return padded.clamp(-65504, 65504)
+      .to(type)
+      .view({inner / 32, 4, 4, 2, columns / 8, 8})  // k: 32s, 8s, pairs, 2; n: 8s, 8
+      .permute({4, 0, 5, 2, 1, 3})
+      .contiguous();
+}
+
+}  // namespace
+
+GptRows::Product GptRows::pack(const at::Tensor& weight, const at::Tensor& bias) const {
+  const int64_t inner = padded_to(weight.size(0), inner_block);
+  return {pack_weight(weight, inner, type_of(half_)), on_device(bias), inner, weight.size(1)};
+}
+
+GptRows::GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, int64_t positions)
+    : half_(half),
+      width_(weights.width),
+      heads_(weights.heads),
+      positions_(positions),
+      inner_(padded_to(weights.width, inner_block)),
+      codes_(weights.head.size(1)) {
+  const auto cache = at::TensorOptions(at::kCUDA).dtype(type_of(half));
+  const int64_t pad = head_pad(static_cast<int>(width_ / heads_));
+  for (const GptRowsWeights::Layer& layer : weights.layers) {
+    layers_.push_back({.norm1_weight = on_device(layer.norm1_weight),
+                       .norm1_bias = on_device(layer.norm1_bias),
+                       .norm2_weight = on_device(layer.norm2_weight),
+                       .norm2_bias = on_device(layer.norm2_bias),
+                       .qkv = pack(layer.qkv_weight, layer.qkv_bias),
+                       .project = pack(layer.project_weight, layer.project_bias),
+                       .expand = pack(layer.expand_weight, layer.expand_bias),
+                       .contract = pack(layer.contract_weight, layer.contract_bias),
+                       .keys = at::zeros({places, heads_, positions, pad}, cache),
+                       .values = at::zeros({places, heads_, positions, pad}, cache)});
+  }
+  last_norm_ = {on_device(weights.last_norm.weight), on_device(weights.last_norm.bias)};
+  if (weights.final_norm.weight.defined())
+    final_norm_ = {on_device(weights.final_norm.weight), on_device(weights.final_norm.bias)};
+  head_ = pack(weights.head, weights.head_bias);
+}
+
+void GptRows::reserve(int64_t rows) {
+  if (x_.defined() && rows <= x_.size(0)) return;
+  const int64_t room = padded_to(rows, 64);
+  const int64_t pad = head_pad(static_cast<int>(width_ / heads_));
+  const auto floats = at::TensorOptions(at::kCUDA).dtype(at::kFloat);
+  const auto halves = floats.dtype(type_of(half_));
+  const auto ints = floats.dtype(at::kInt);
+  x_ = at::zeros({room, width_}, floats);
+  queries_ = at::zeros({room, heads_, pad}, floats);
+  packed_ = at::zeros({room, inner_}, halves);
+  packed_wide_ = at::zeros({room, layers_.front().contract.inner}, halves);
+  logits_ = at::zeros({room, codes_}, floats);
+  place_ = at::full({room}, -1, ints);
+  position_ = at::zeros({room}, ints);
+  step_ = at::zeros({room}, ints);
+  drawn_ = at::full({room}, -1, ints);
+}
+
+RowProduct GptRows::product(const Product& weights, int64_t rows) const {
+  RowProduct call;
+  call.half = half_;
+  call.rows = static_cast<int>(rows);
+  call.inner = static_cast<int>(weights.inner);
+  call.columns = static_cast<int>(weights.columns);
+  call.weight = weights.packed.const_data_ptr();
+  call.bias = weights.bias.const_data_ptr<float>();
+  call.packed_rows = packed_.const_data_ptr();
+  return call;
+}
+
+void GptRows::norm_rows(int64_t rows, const at::Tensor& weight, const at::Tensor& bias,
+                        cudaStream_t stream) {
+  launch_row_norm({.half = half_,
+                   .rows = static_cast<int>(rows),
+                   .width = static_cast<int>(width_),
+                   .inner = static_cast<int>(inner_),
+                   .in = x_.const_data_ptr<float>(),
+                   .first = {weight.const_data_ptr<float>(), bias.const_data_ptr<float>()},
+                   .packed_out = packed_.mutable_data_ptr()},
+                  stream);
+}
+
+void GptRows::run(int64_t rows, const RowPlaces& places, cudaStream_t stream) {
+  // With few rows every block makes the norms it needs: cheaper than a kernel for them.
+  const bool few = rows <= 4;
+  const auto normed = [&](RowProduct call, const at::Tensor& weight, const at::Tensor& bias) {
+    if (few) {
+      call.norm_input = x_.const_data_ptr<float>();
+      call.norm_width = static_cast<int>(width_);
+      call.norm = {weight.const_data_ptr<float>(), bias.const_data_ptr<float>()};
+    } else {
+      norm_rows(rows, weight, bias, stream);
+    }
+    return call;
+  };
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    const Product& after = i + 1 < layers_.size() ? layers_[i + 1].qkv : head_;
+    // At few rows the step waits for memory, so each product calls for the weights of the next.
+    const auto ahead_of = [&](RowProduct call, const Product& next) {
+      if (rows <= row_block) {
+        call.next_weight = next.packed.const_data_ptr();
+        call.next_bytes = static_cast<int64_t>(next.packed.nbytes());
+      }
+      return call;
+    };
+    const KeyValues cache{.keys = layer.keys.mutable_data_ptr(),
+                          .values = layer.values.mutable_data_ptr(),
+                          .heads = static_cast<int>(heads_),
+                          .head_width = static_cast<int>(width_ / heads_),
+                          .positions = static_cast<int>(positions_)};
+    RowProduct qkv = normed(product(layer.qkv, rows), layer.norm1_weight, layer.norm1_bias);
+    qkv.output = RowOutput::query_key_value;
+    qkv.out = queries_.mutable_data_ptr<float>();
+    qkv.places = places;
+    qkv.cache = cache;
+    launch_row_product(ahead_of(qkv, layer.project), stream);
+    launch_row_attention({.half = half_,
+                          .rows = static_cast<int>(rows),
+                          .inner = static_cast<int>(inner_),
+                          .queries = queries_.const_data_ptr<float>(),
+                          .places = places,
+                          .cache = cache,
+                          .packed_out = packed_.mutable_data_ptr()},
+                         stream);
+    RowProduct project = product(layer.project, rows);
+    project.output = RowOutput::add;
+    project.out = x_.mutable_data_ptr<float>();
+    launch_row_product(ahead_of(project, layer.expand), stream);
+
+    RowProduct expand = normed(product(layer.expand, rows), layer.norm2_weight, layer.norm2_bias);
+    expand.output = RowOutput::gelu_tanh;
+    expand.packed_out = packed_wide_.mutable_data_ptr();
+    expand.packed_out_inner = static_cast<int>(layer.contract.inner);
+    launch_row_product(ahead_of(expand, layer.contract), stream);
+    RowProduct contract = product(layer.contract, rows);
+    contract.packed_rows = packed_wide_.const_data_ptr();
+    contract.output = RowOutput::add;
+    contract.out = x_.mutable_data_ptr<float>();
+    launch_row_product(ahead_of(contract, after), stream);
+  }
+}
+
+void GptRows::finish(const Finish& what, const at::Tensor& latents, cudaStream_t stream) {
+  RowNormCall norm{
+      .half = half_,
+      .rows = static_cast<int>(what.rows),
+      .width = static_cast<int>(width_),
+      .inner = static_cast<int>(inner_),
+      .in = x_.const_data_ptr<float>(),
+      .source_row = what.source_row,
+      .first = {last_norm_.weight.const_data_ptr<float>(), last_norm_.bias.const_data_ptr<float>()},
+      .packed_out = packed_.mutable_data_ptr(),
+      .latents = latents.mutable_data_ptr<float>(),
+      .latent_steps = static_cast<int>(latents.size(1)),
+      .latent_place = what.place,
+      .latent_step = what.step};
+  if (final_norm_.weight.defined())
+    norm.second = {final_norm_.weight.const_data_ptr<float>(),
+                   final_norm_.bias.const_data_ptr<float>()};
+  launch_row_norm(norm, stream);
+  RowProduct head = product(head_, what.rows);
+  head.output = RowOutput::store;
+  head.out = logits_.mutable_data_ptr<float>();
+  launch_row_product(head, stream);
+}
+
+int64_t GptRows::weight_bytes() const {
+  int64_t bytes = static_cast<int64_t>(head_.packed.nbytes());
+  for (const Layer& layer : layers_) {
+    for (const Product* part : {&layer.qkv, &layer.project, &layer.expand, &layer.contract})
+      bytes += static_cast<int64_t>(part->packed.nbytes());
+  }
+  return bytes;
+}
+
+}  // namespace tandem
+#endif

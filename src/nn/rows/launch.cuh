@@ -1,0 +1,38 @@
+// Kernels of one step depend on each other in a row. Each is launched so that it may start while
+// the one before it ends: it fetches its weights, then waits (await_predecessor) before it reads
+// what that one wrote.
+#pragma once
+
+#include <c10/cuda/CUDAException.h>
+#include <cuda_runtime.h>
+
+namespace tandem {
+
+__device__ inline void await_predecessor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ inline void release_successor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+template <class Arguments>
+void launch_in_turn(void (*kernel)(Arguments), dim3 grid, dim3 block, size_t shared,
+                    cudaStream_t stream, const Arguments& arguments) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  C10_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments));
+}
+
+}  // namespace tandem

@@ -1,0 +1,273 @@
+// Limited by memory at few rows (every weight is read once) and by tensor cores at many. Eight
+// warps share a tile of the result; each takes every eighth block of 32 of the inner dimension, and
+// their eight sums are added in order. That is the same for all tile sizes, so rows come out the
+// same.
+#include <algorithm>
+
+#include "nn/rows/launch.cuh"
+#include "nn/rows/row_math.cuh"
+
+namespace tandem {
+namespace {
+
+constexpr int warps = 8, threads = 32 * warps;
+
+__device__ float gelu_tanh(float x) {
+  return 0.5f * x * (1.f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+}
+
+// Asks the second-level cache for what the next product will read, so that memory is busy while
+// this one waits for its input.
+__device__ void fetch_for_successor(const void* weight, int64_t bytes) {
+  const int64_t line = 128,
+                thread = (static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x) * threads +
+                         threadIdx.x;
+  const int64_t all = static_cast<int64_t>(gridDim.x) * gridDim.y * threads;
+  for (int64_t at = thread * line; at < bytes; at += all * line)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(weight) + at));
+}
+
+// Where a pair of neighbouring results goes, and what is added to it. Looked up before the results
+// are there, so that the way to memory and back is not waited for at the end.
+struct PairPlace {
+  int row = 0, column = 0;
+  bool real = false;
+  float2 bias = {0, 0};  // known from the start
+  int place = -1, position = 0;
+  float2 before = {0, 0};  // of RowOutput::add
+
+  __device__ void find(const RowProduct& call, int at_row, int at_column) {
+    row = at_row, column = at_column;
+    real = row < call.rows && column < call.columns;
+    if (!real || !call.bias) return;
+    bias.x = __ldg(call.bias + column);
+    if (column + 1 < call.columns) bias.y = __ldg(call.bias + column + 1);
+  }
+  // What the kernels before have written.
+  __device__ void read(const RowProduct& call) {
+    if (!real) return;
+    if (call.output == RowOutput::query_key_value) {
+      place = call.places.place[row];
+      position = call.places.position[row];
+    } else if (call.output == RowOutput::add) {
+      const float* out = call.out + static_cast<int64_t>(row) * call.columns + column;
+      before.x = out[0];
+      if (column + 1 < call.columns) before.y = out[1];
+    }
+  }
+  template <class H>
+  __device__ void put(const RowProduct& call, float2 y) const {
+    if (!real) return;
+    y.x += bias.x, y.y += bias.y;
+    switch (call.output) {
+      case RowOutput::store:
+      case RowOutput::add: {
+        float* out = call.out + static_cast<int64_t>(row) * call.columns + column;
+        out[0] = before.x + y.x;
+        if (column + 1 < call.columns) out[1] = before.y + y.y;
+        break;
+      }
+      case RowOutput::gelu_tanh:
+        *reinterpret_cast<uint32_t*>(static_cast<H*>(call.packed_out) +
+                                     packed_index(row, column, call.packed_out_inner)) =
+            half_pair<H>(gelu_tanh(y.x), gelu_tanh(y.y));
+        break;
+      case RowOutput::query_key_value:
+        if (place >= 0) put_attention<H>(call, y);
+        break;
+    }
+  }
+
+ private:
+  template <class H>
+  __device__ void put_attention(const RowProduct& call, float2 y) const {
+    const KeyValues& cache = call.cache;
+    const int width = cache.heads * cache.head_width, pad = head_pad(cache.head_width);
+    const int which = column / width, head = column % width / cache.head_width;
+    const int within = column % cache.head_width;
+    if (which == 0) {
+      const float scale = rsqrtf(static_cast<float>(cache.head_width));
+      *reinterpret_cast<float2*>(call.out + (static_cast<int64_t>(row) * cache.heads + head) * pad +
+                                 within) = {y.x * scale, y.y * scale};
+    } else {
+      H* cached = static_cast<H*>(which == 1 ? cache.keys : cache.values);
+      const int64_t at =
+          (static_cast<int64_t>(place) * cache.heads + head) * cache.positions + position;
+      *reinterpret_cast<uint32_t*>(cached + at * pad + within) = half_pair<H>(y.x, y.y);
+    }
+  }
+};
+
+// A block makes 16 * row_tiles rows by 8 * column_tiles columns; `ahead` blocks of 32 are fetched
+// before they are used.
+template <class H, int row_tiles, int column_tiles, int ahead, int norm_quads>
+__global__ void __launch_bounds__(threads, norm_quads == 1                  ? 4
+                                           : row_tiles * column_tiles <= 16 ? 2
+                                                                            : 1)
+    row_product(const RowProduct call) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int blocks = call.inner / inner_block;  // of the inner dimension
+  const int first_column_tile = blockIdx.x * column_tiles, first_row_tile = blockIdx.y * row_tiles;
+  const int all_column_tiles = (call.columns + 7) / 8;
+  const int all_row_tiles = (call.rows + row_block - 1) / row_block;
+
+  const auto* weight = static_cast<const uint4*>(call.weight);
+  uint4 b[ahead][column_tiles];
+  const auto fetch = [&](int block, uint4(&into)[column_tiles]) {
+#pragma unroll
+    for (int n = 0; n < column_tiles; ++n) {
+      const int tile = min(first_column_tile + n, all_column_tiles - 1);
+      into[n] = __ldg(weight + (static_cast<int64_t>(tile) * blocks + block) * 32 + lane);
+    }
+  };
+#pragma unroll
+  for (int i = 0; i < ahead; ++i) {
+    if (warp + warps * i < blocks) fetch(warp + warps * i, b[i]);
+  }
+  BlockRow<norm_quads == 0 ? 1 : norm_quads> scale, shift;
+  if constexpr (norm_quads > 0) {
+    scale.load(call.norm.weight, call.norm_width);
+    shift.load(call.norm.bias, call.norm_width);
+  }
+  constexpr int width = 8 * column_tiles, height = 16 * row_tiles;
+  constexpr bool one_pair = height * width / 2 <= threads;  // at most one a thread
+  const auto place_of = [&](int pair) {
+    PairPlace place;
+    place.find(call, first_row_tile * 16 + pair / (width / 2),
+               first_column_tile * 8 + pair % (width / 2) * 2);
+    return place;
+  };
+  PairPlace mine;
+  if (one_pair && threadIdx.x < height * width / 2) mine = place_of(threadIdx.x);
+  fetch_for_successor(call.next_weight, call.next_bytes);
+  release_successor();
+  await_predecessor();
+  if (one_pair) mine.read(call);
+
+  H* normed = reinterpret_cast<H*>(shared);
+  if constexpr (norm_quads > 0) {
+    // Rows beyond the real ones stay whatever they are: no row reaches another.
+    auto* scratch = reinterpret_cast<float*>(shared + sizeof(H) * row_block * call.inner);
+    for (int row = 0; row < call.rows; ++row) {
+      BlockRow<norm_quads> values;
+      values.load(call.norm_input + static_cast<int64_t>(row) * call.norm_width, call.norm_width);
+      values.normalise(scale, shift, call.norm_width, scratch + 16 * row);
+      values.template pack<H>(normed, row, call.inner);
+    }
+    __syncthreads();
+  }
+  const uint4* rows = norm_quads > 0 ? reinterpret_cast<const uint4*>(normed)
+                                     : static_cast<const uint4*>(call.packed_rows);
+
+  float sums[row_tiles][column_tiles][4] = {};
+  for (int start = warp; start < blocks; start += warps * ahead) {
+#pragma unroll
+    for (int i = 0; i < ahead; ++i) {
+      const int block = start + warps * i;
+      if (block >= blocks) break;
+      uint4 a[row_tiles][2];
+#pragma unroll
+      for (int m = 0; m < row_tiles; ++m) {
+        const int64_t tile = min(first_row_tile + m, all_row_tiles - 1);
+        const int64_t at = (tile * (call.inner / 16) + block * 2) * 32 + lane;
+        a[m][0] = rows[at];
+        a[m][1] = rows[at + 32];
+      }
+      uint4 now[column_tiles];
+#pragma unroll
+      for (int n = 0; n < column_tiles; ++n) now[n] = b[i][n];
+      if (block + warps * ahead < blocks) fetch(block + warps * ahead, b[i]);
+#pragma unroll
+      for (int m = 0; m < row_tiles; ++m) {
+#pragma unroll
+        for (int n = 0; n < column_tiles; ++n) {
+          multiply_tile<H>(sums[m][n], a[m][0], now[n].x, now[n].y);
+          multiply_tile<H>(sums[m][n], a[m][1], now[n].z, now[n].w);
+        }
+      }
+    }
+  }
+
+  auto* partial = reinterpret_cast<float*>(shared);  // [warps, height, width]
+  if constexpr (norm_quads > 0) __syncthreads();     // the normed rows have been read
+#pragma unroll
+  for (int m = 0; m < row_tiles; ++m) {
+#pragma unroll
+    for (int n = 0; n < column_tiles; ++n) {
+      float* tile = partial + (warp * height + m * 16 + lane / 4) * width + n * 8 + lane % 4 * 2;
+      *reinterpret_cast<float2*>(tile) = {sums[m][n][0], sums[m][n][1]};
+      *reinterpret_cast<float2*>(tile + 8 * width) = {sums[m][n][2], sums[m][n][3]};
+    }
+  }
+  __syncthreads();
+  for (int pair = threadIdx.x; pair < height * width / 2; pair += threads) {
+    const int row = pair / (width / 2), column = pair % (width / 2) * 2;
+    float2 y = {0, 0};
+#pragma unroll
+    for (int w = 0; w < warps; ++w) {
+      const float2 part =
+          *reinterpret_cast<const float2*>(partial + (w * height + row) * width + column);
+      y.x += part.x;
+      y.y += part.y;
+    }
+    if constexpr (!one_pair) {
+      mine = place_of(pair);
+      mine.read(call);
+    }
+    mine.template put<H>(call, y);
+  }
+}
+
+template <class H, int row_tiles, int column_tiles, int ahead, int norm_quads>
+void launch_tiles(const RowProduct& call, cudaStream_t stream) {
+  const size_t sums = sizeof(float) * warps * row_tiles * 16 * column_tiles * 8;
+  const size_t normed =
+      norm_quads > 0 ? sizeof(H) * row_block * call.inner + sizeof(float) * 16 * call.rows : 0;
+  const size_t shared = std::max(sums, normed);
+  const auto kernel = row_product<H, row_tiles, column_tiles, ahead, norm_quads>;
+  if (shared > 48 * 1024) {
+    C10_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(shared)));
+  }
+  const dim3 grid((call.columns + 8 * column_tiles - 1) / (8 * column_tiles),
+                  (call.rows + 16 * row_tiles - 1) / (16 * row_tiles));
+  launch_in_turn(kernel, grid, dim3(threads), shared, stream, call);
+}
+
+// Blocks of the whole product with that tile.
+int blocks_of(const RowProduct& call, int row_tiles, int column_tiles) {
+  return (call.columns + 8 * column_tiles - 1) / (8 * column_tiles) *
+         ((call.rows + 16 * row_tiles - 1) / (16 * row_tiles));
+}
+
+template <class H>
+void launch_half(const RowProduct& call, cudaStream_t stream) {
+  constexpr int enough_blocks = 256;  // two on each multiprocessor of the largest GPUs
+  if (call.norm_input) {
+    call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 1>(call, stream)
+                       : launch_tiles<H, 1, 1, 4, 2>(call, stream);
+  } else if (call.rows <= 16) {
+    call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 0>(call, stream)
+                       : launch_tiles<H, 1, 1, 16, 0>(call, stream);
+  } else if (call.rows <= 32) {
+    launch_tiles<H, 2, 2, 4, 0>(call, stream);
+  } else if (blocks_of(call, 4, 8) >= 4 * enough_blocks) {
+    launch_tiles<H, 4, 8, 1, 0>(call, stream);
+  } else if (blocks_of(call, 4, 4) >= enough_blocks) {
+    launch_tiles<H, 4, 4, 1, 0>(call, stream);
+  } else if (blocks_of(call, 2, 4) >= enough_blocks) {
+    launch_tiles<H, 2, 4, 1, 0>(call, stream);
+  } else {
+    launch_tiles<H, 2, 2, 4, 0>(call, stream);
+  }
+}
+
+}  // namespace
+
+void launch_row_product(const RowProduct& call, cudaStream_t stream) {
+  call.half == RowHalf::fp16 ? launch_half<__half>(call, stream)
+                             : launch_half<__nv_bfloat16>(call, stream);
+}
+
+}  // namespace tandem
