@@ -27,6 +27,10 @@ void add(CLI::App& app, const std::string& names, bool is_switch, std::string& i
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+// `--voice a.wav b.wav`: every word up to the next option, and again when it is repeated. The words
+// come as one text, a line each.
+bool takes_several(const Option& option) { return option.value.ends_with("..."); }
+
 [[noreturn]] void refuse_unknown(const Command& command, const std::string& word) {
   const std::string name = split(word, '=').front();
   throw Error(ErrorKind::usage, "`tandem " + std::string(command.name) + "` has no option `" +
@@ -42,10 +46,15 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
   app.allow_extras();
   const std::vector<Option> options = all_options(command);
   std::vector<std::string> values(options.size());
+  std::vector<std::vector<std::string>> several(options.size());
   for (size_t i = 0; i < options.size(); ++i) {
     const std::string& extra = options[i].short_flag;
-    add(app, extra.empty() ? options[i].flag : extra + "," + options[i].flag,
-        options[i].value.empty(), values[i]);
+    const std::string names = extra.empty() ? options[i].flag : extra + "," + options[i].flag;
+    if (takes_several(options[i])) {
+      app.add_option(names, several[i])->expected(1, -1);
+    } else {
+      add(app, names, options[i].value.empty(), values[i]);
+    }
   }
   std::map<std::string, std::string> setting_values;
   for (const Setting& setting : settings()) {
@@ -70,6 +79,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     arguments.rest.push_back(word);
   }
   for (size_t i = 0; i < options.size(); ++i) {
+    if (takes_several(options[i])) values[i] = join(several[i], "\n");
     const bool off = options[i].value.empty() && values[i] == "false";
     if (app.count(options[i].flag) > 0 && !off) arguments.options[options[i].flag] = values[i];
   }

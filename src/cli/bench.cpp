@@ -1,24 +1,21 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/bench_synthesize.h"
 #include "cli/command.h"
 #include "cli/session.h"
-#include "config/config_dir.h"
 #include "config/schema.h"
 #include "data/feed/speech_feed.h"
 #include "observe/data_bench.h"
+#include "observe/peer_program.h"
 #include "tandem/error.h"
 #include "util/log.h"
 #include "util/text.h"
 
 namespace tandem {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct QueueRow {
   const char* name;
@@ -116,27 +113,9 @@ void print_json(const DataBench& bench, const std::optional<PeerBench>& peer) {
   print(document.dump(2));
 }
 
-// Where the reference libraries live: TANDEM_REFERENCE_PYTHON, or what scripts/references.sh makes.
-std::string reference_python() {
-  if (const char* chosen = std::getenv("TANDEM_REFERENCE_PYTHON"); chosen && *chosen) return chosen;
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const fs::path folder = cache && *cache ? fs::path(cache) : fs::path(home ? home : "") / ".cache";
-  const fs::path python = folder / "tandem" / "reference" / "bin" / "python";
-  if (fs::exists(python)) return python.string();
-  throw Error(ErrorKind::io,
-              "the peer's libraries are not installed: there is no `" + python.string() + "`")
-      .hint("run scripts/references.sh, or set TANDEM_REFERENCE_PYTHON");
-}
-
 PeerBench run_peer(const Config& config, const std::string& data, double seconds) {
-  const fs::path script = config_dir().parent_path() / "bench" / "peers" / "speech_loader.py";
-  if (!fs::exists(script)) {
-    throw Error(ErrorKind::io, "the peer program `" + script.string() + "` is not there")
-        .hint("run the bench from a checkout of the repository");
-  }
   return bench_peer({.python = reference_python(),
-                     .script = script.string(),
+                     .script = peer_script("speech_loader.py"),
                      .data = data,
                      .tokenizer = config.data.tokenizer.value_or(""),
                      .mel = config.data.mel,
@@ -183,12 +162,14 @@ int bench_data_command(const Arguments& arguments, Config config) {
 
 int run_bench(const Arguments& arguments) {
   if (arguments.has("--list")) {
-    print("data   decode, resample, mel, tokens: clips a second (--data DIR, --peer)\n");
+    print(
+        "data        decode, resample, mel, tokens: clips a second (--data DIR, --peer)\n"
+        "synthesize  XTTS speech: times real time, first sound (--size NAME, --peer)\n");
     return 0;
   }
   Arguments rest = arguments;
   const std::string what = rest.rest.empty() ? "" : rest.rest.front();
-  if (what != "data") {
+  if (what != "data" && what != "synthesize") {
     throw Error(ErrorKind::usage, what.empty() ? "`tandem bench` needs the name of a benchmark"
                                                : "there is no benchmark `" + what + "`")
         .hint("tandem bench --list");
@@ -199,7 +180,8 @@ int run_bench(const Arguments& arguments) {
     print(print_config(resolved));
     return 0;
   }
-  return bench_data_command(rest, resolved.config);
+  return what == "data" ? bench_data_command(rest, resolved.config)
+                        : bench_synthesize_command(rest, resolved.config);
 }
 
 }  // namespace
@@ -207,17 +189,22 @@ int run_bench(const Arguments& arguments) {
 Command bench_command() {
   return {.name = "bench",
           .summary = "figures of this machine, side by side with a peer",
-          .rest = "data",
+          .rest = "data|synthesize",
           .details =
               "tandem bench data --data assets/demo --peer\n"
-              "tandem bench data --data DIR --peer --format json --num-workers 2",
+              "tandem bench data --data DIR --peer --format json --num-workers 2\n"
+              "tandem bench synthesize --size normal --batches 16,64,256 --peer",
           .settings = read_by_bench,
           .chooses_devices = true,
           .options = {{"--list", "", "the benchmarks there are"},
                       {"--data", "DIR", "a dataset or an index"},
-                      {"--peer", "", "also run the loader everybody uses, on the same files"},
+                      {"--peer", "", "also run what everybody uses, on the same work"},
                       {"--step-ms", "T", "also beside a stand-in for training of T ms a step"},
                       {"--seconds", "S", "how long to measure, once warm (default 10)"},
+                      {"--size", "NAME", "synthesize: tiny, small, normal or big (default normal)"},
+                      {"--batches", "N,...", "synthesize: texts at once (default 16,64,256)"},
+                      {"--codes", "N", "synthesize: codes of a text (default 215: ten seconds)"},
+                      {"--precision", "P", "synthesize: auto, fp32, tf32, bf16 or fp16"},
                       {"--format", "F", "md, csv or json (default md)"}},
           .run = run_bench};
 }

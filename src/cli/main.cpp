@@ -16,7 +16,7 @@ LogOptions log_options(const Arguments& arguments) {
           .json = arguments.has("--json-log"),
           .file = arguments.value("--log-file"),
           .reserve_stdout = arguments.has("--json") || arguments.has("--print-config") ||
-                            arguments.has("--format")};
+                            arguments.has("--format") || arguments.has("--stream")};
 }
 
 int run_program(std::vector<std::string> words) {

@@ -146,7 +146,7 @@ TEST(Program, BashCompletionCompletes) {
     text << std::ifstream(folder / "answer").rdbuf();
     return text.str();
   };
-  EXPECT_EQ(completes("tandem tr", 1), "train\n");
+  EXPECT_EQ(completes("tandem trai", 1), "train\n");
   EXPECT_EQ(completes("tandem train --data-gpu-m", 2), "--data-gpu-memory\n");
   EXPECT_EQ(completes("tandem help doc", 2), "doctor\n");
 }

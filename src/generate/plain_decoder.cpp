@@ -1,0 +1,190 @@
+// The plain decoder: float32 with the operations of the reference. On the CPU (or a simulated
+// device) each row is computed in the same order whatever stands beside it, so a text sounds the
+// same in every batch. On a GPU it serves comparisons: cuBLAS promises no such thing.
+#include <ATen/ATen.h>
+
+#include <deque>
+
+#include "device/device_scope.h"
+#include "device/logical_device.h"
+#include "generate/speech_decoder.h"
+#include "models/xtts/xtts.h"
+#include "nn/rows/rows_cpu.h"
+#include "nn/sample.h"
+
+namespace tandem {
+namespace {
+
+class PlainDecoder final : public SpeechDecoder {
+ public:
+  PlainDecoder(const XttsGpt& gpt, LogicalDevice& device, int64_t places)
+      : gpt_(gpt),
+        device_(device),
+        on_gpu_(device.kind() == DeviceKind::cuda),
+        capacity_(longest_prompt(gpt) + gpt.audio_positions.size(0)) {
+    DeviceScope scope(device_);
+    if (on_gpu_) move_to(gpt_, "", device.torch_device());
+    head_ = gpt_.audio_head.weight.t().contiguous();
+    const int64_t width = gpt.size.width, heads = gpt.size.heads;
+    const auto options = scope.options().dtype(at::kFloat);
+    for (size_t i = 0; i < gpt.blocks.size(); ++i) {
+      keys_.push_back(at::zeros({places, heads, capacity_, width / heads}, options));
+      values_.push_back(at::zeros_like(keys_.back()));
+    }
+    latents_ = at::zeros({places, gpt.audio_positions.size(0), width}, options);
+    states_.resize(static_cast<size_t>(places));
+  }
+
+  void start(const std::vector<DecodeStart>& starts) override {
+    std::vector<DrawnCode> drawn;
+    for (const DecodeStart& start : starts) {
+      State& state = states_[static_cast<size_t>(start.place)];
+      state = {.options = start, .seen = std::vector<bool>(gpt_.size.audio_tokens)};
+      // What the reference's prompt holds as ids: ones, and the start code.
+      state.seen[1] = true;
+      state.seen[static_cast<size_t>(gpt_.size.start_audio_token)] = true;
+      const int64_t length = start.prompt.size(0);
+      std::vector<int64_t> places(static_cast<size_t>(length), start.place), positions;
+      for (int64_t i = 0; i < length; ++i) positions.push_back(i);
+      const at::Tensor hidden = trunk(start.prompt.to(device_.torch_device()), places, positions);
+      state.position = length;
+      draw({start.place}, hidden.narrow(0, length - 1, 1), drawn);
+    }
+    done_.push_back(std::move(drawn));
+  }
+
+  void step(const std::vector<int>& places) override {
+    std::vector<int> speaking;
+    std::vector<int64_t> rows, positions, codes, steps;
+    for (const int place : places) {
+      State& state = states_[static_cast<size_t>(place)];
+      if (!state.active) continue;
+      speaking.push_back(place);
+      rows.push_back(place);
+      positions.push_back(state.position++);
+      codes.push_back(state.code);
+      steps.push_back(state.steps);
+    }
+    std::vector<DrawnCode> drawn;
+    if (!speaking.empty()) {
+      const auto ids = [&](const std::vector<int64_t>& values) {
+        return at::tensor(values, at::kLong).to(device_.torch_device());
+      };
+      const at::Tensor x = at::embedding(gpt_.audio_embedding, ids(codes)) +
+                           at::embedding(gpt_.audio_positions, ids(steps));
+      draw(speaking, trunk(x, rows, positions), drawn);
+    }
+    done_.push_back(std::move(drawn));
+  }
+
+  size_t queued() const override { return done_.size(); }
+  std::vector<DrawnCode> collect() override {
+    std::vector<DrawnCode> drawn = std::move(done_.front());
+    done_.pop_front();
+    return drawn;
+  }
+  at::Tensor latents(int place, int64_t first, int64_t count) override {
+    return latents_[place].narrow(0, first, count).clone();
+  }
+  int64_t most_queued() const override { return 1; }
+
+ private:
+  struct State {
+    DecodeStart options;
+    std::vector<bool> seen;
+    int64_t position = 0, steps = 0, code = 0;
+    bool active = true;
+  };
+
+  static int64_t longest_prompt(const XttsGpt& gpt) {
+    // Latents, text with its two ends, start code.
+    return 32 + gpt.text_positions.size(0) + 1;
+  }
+
+  at::Tensor product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const {
+    return on_gpu_ ? at::addmm(bias, x, weight) : row_product_cpu(x, weight, bias);
+  }
+
+  // queries [R, H, W] -> [R, D]
+  at::Tensor attend(const at::Tensor& queries, size_t layer, const std::vector<int64_t>& places,
+                    const std::vector<int64_t>& positions) const {
+    if (!on_gpu_)
+      return row_attention_cpu(queries, keys_[layer], values_[layer], places, positions);
+    std::vector<at::Tensor> rows;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const auto known = [&](const at::Tensor& cache) {
+        return cache[places[i]].narrow(1, 0, positions[i] + 1);  // [H, T, W]
+      };
+      const at::Tensor q = queries[static_cast<int64_t>(i)].unsqueeze(1);  // [H, 1, W]
+      rows.push_back(at::scaled_dot_product_attention(q, known(keys_[layer]), known(values_[layer]))
+                         .reshape({-1}));
+    }
+    return at::stack(rows);
+  }
+
+  // [R, D] -> [R, D] behind both norms.
+  at::Tensor trunk(const at::Tensor& inputs, const std::vector<int64_t>& places,
+                   const std::vector<int64_t>& positions) {
+    DeviceScope scope(device_);
+    const int64_t rows = inputs.size(0), width = inputs.size(1), heads = gpt_.size.heads;
+    at::Tensor x = inputs.contiguous().clone();
+    for (size_t layer = 0; layer < gpt_.blocks.size(); ++layer) {
+      const XttsGptBlock& block = gpt_.blocks[layer];
+      const at::Tensor qkv = product(block.norm_attention(x), block.qkv_weight, block.qkv_bias)
+                                 .view({rows, 3, heads, width / heads});
+      for (int64_t r = 0; r < rows; ++r) {
+        const auto row = static_cast<size_t>(r);
+        keys_[layer][places[row]].select(1, positions[row]).copy_(qkv[r][1]);
+        values_[layer][places[row]].select(1, positions[row]).copy_(qkv[r][2]);
+      }
+      const at::Tensor attended = attend(qkv.select(1, 0).contiguous(), layer, places, positions);
+      x += product(attended, block.project_weight, block.project_bias);
+      const at::Tensor inner =
+          at::gelu(product(block.norm_mlp(x), block.expand_weight, block.expand_bias), "tanh");
+      x += product(inner, block.contract_weight, block.contract_bias);
+    }
+    return gpt_.final_norm(gpt_.last_norm(x));
+  }
+
+  void draw(const std::vector<int>& places, const at::Tensor& hidden,
+            std::vector<DrawnCode>& drawn) {
+    const at::Tensor logits = product(hidden, head_, gpt_.audio_head.bias).cpu();
+    for (size_t i = 0; i < places.size(); ++i) {
+      State& state = states_[static_cast<size_t>(places[i])];
+      const auto row = static_cast<int64_t>(i);
+      latents_[places[i]][state.steps].copy_(hidden[row]);
+      const DecodeStart& options = state.options;
+      state.code = sample_code(
+          {logits[row].const_data_ptr<float>(), static_cast<size_t>(logits.size(1))}, state.seen,
+          {.temperature = options.sampling.temperature,
+           .top_k = options.sampling.top_k,
+           .top_p = options.sampling.top_p,
+           .repetition_penalty = options.sampling.repetition_penalty,
+           .greedy = options.greedy},
+          draw_unit(options.key, static_cast<uint64_t>(state.steps)));
+      state.seen[static_cast<size_t>(state.code)] = true;
+      ++state.steps;
+      state.active = state.code != gpt_.size.stop_audio_token && state.steps < options.max_codes;
+      drawn.push_back({places[i], state.code});
+    }
+  }
+
+  XttsGpt gpt_;  // shares the model's tensors unless they were moved to a GPU
+  LogicalDevice& device_;
+  bool on_gpu_;
+  at::Tensor head_;  // [D, codes]
+  int64_t capacity_;
+  std::vector<at::Tensor> keys_, values_;  // a layer: [P, H, C, W]
+  at::Tensor latents_;                     // [P, steps, D]
+  std::vector<State> states_;
+  std::deque<std::vector<DrawnCode>> done_;
+};
+
+}  // namespace
+
+std::unique_ptr<SpeechDecoder> make_plain_decoder(const XttsGpt& gpt, LogicalDevice& device,
+                                                  int64_t places) {
+  return std::make_unique<PlainDecoder>(gpt, device, places);
+}
+
+}  // namespace tandem

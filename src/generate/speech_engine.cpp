@@ -1,0 +1,389 @@
+#include "generate/speech_engine.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "device/device_scope.h"
+#include "device/logical_device.h"
+#include "generate/sound_queue.h"
+#include "generate/speech_decoder.h"
+#include "models/xtts/xtts.h"
+#include "nn/sample.h"
+#include "tandem/error.h"
+#include "util/clock.h"
+
+namespace tandem {
+namespace {
+
+// Frames of finished clips that are worth a pass of their own while others are still decoding.
+constexpr int64_t enough_frames = 4096;
+
+// One request from submit to its result.
+struct Speaking {
+  SpeechRequest request;
+  at::Tensor prompt;  // [T, D]
+  std::promise<SpeechResult> promise;
+  SpeechResult result;
+  Clock::time_point submitted = Clock::now();
+  int place = -1;
+  int64_t drawn = 0;         // codes, the stop code included: as many latents
+  int64_t next_chunk = 0;    // codes at which the next piece of sound is asked for
+  int64_t frames_asked = 0;  // of sound
+  int64_t pieces_open = 0;   // asked for and not yet delivered
+  bool decoded = false;      // no more codes come
+  bool over = false;         // the promise is kept
+
+  bool cancelled() const { return request.cancel && request.cancel->load(); }
+};
+using SpeakingPtr = std::shared_ptr<Speaking>;
+
+struct Kernels {
+  bool own;          // our kernels, in half precision
+  std::string half;  // which
+};
+
+Kernels choose_kernels(SpeechPrecision precision, const LogicalDevice& device) {
+  const bool cuda = device.kind() == DeviceKind::cuda;
+  if (precision == SpeechPrecision::automatic)
+    return cuda ? Kernels{true, "fp16"} : Kernels{false, ""};
+  if (precision == SpeechPrecision::fp16 || precision == SpeechPrecision::bf16) {
+    if (cuda) return {true, precision == SpeechPrecision::bf16 ? "bf16" : "fp16"};
+    throw Error(ErrorKind::config, "half precision needs a GPU; on the CPU speech is made in fp32")
+        .hint("leave the precision at `auto`");
+  }
+  if (cuda) at::globalContext().setAllowTF32CuBLAS(precision == SpeechPrecision::tf32);
+  return {false, ""};
+}
+
+}  // namespace
+
+struct SpeechEngine::State {
+  const Xtts& model;
+  LogicalDevice& device;
+  SpeechEngineOptions options;
+  Kernels kernels;
+
+  // Shared with the callers.
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<SpeakingPtr> waiting;
+  bool stopping = false;
+  std::exception_ptr failure;
+  SpeechEngineCounters counters;
+
+  // The engine's thread only.
+  std::unique_ptr<SpeechDecoder> decoder;
+  std::unique_ptr<SoundQueue> sound;
+  std::vector<SpeakingPtr> places;             // who speaks at each
+  std::deque<std::vector<SpeakingPtr>> calls;  // who spoke at each, for every queued call
+  std::promise<void> ready;
+  std::thread thread;
+
+  State(const Xtts& m, LogicalDevice& d, const SpeechEngineOptions& o)
+      : model(m), device(d), options(o), kernels(choose_kernels(o.precision, d)) {
+    if (options.places < 1)
+      throw Error(ErrorKind::config, "an engine needs a place for one request at least");
+    places.resize(static_cast<size_t>(options.places));
+    std::future<void> made = ready.get_future();
+    thread = std::thread([this] { run(); });
+    try {
+      made.get();
+    } catch (...) {
+      thread.join();
+      throw;
+    }
+  }
+
+  ~State() {
+    {
+      std::lock_guard lock(mutex);
+      stopping = true;
+      for (const SpeakingPtr& speaking : waiting)
+        fail(*speaking, std::make_exception_ptr(
+                            Error(ErrorKind::interrupted, "the engine was closed meanwhile")));
+      waiting.clear();
+    }
+    changed.notify_all();
+    thread.join();
+  }
+
+  static void fail(Speaking& speaking, std::exception_ptr error) {
+    if (speaking.over) return;
+    speaking.over = true;
+    speaking.promise.set_exception(std::move(error));
+  }
+
+  void run() {
+    at::NoGradGuard no_gradients;
+    try {
+      make_parts();
+    } catch (...) {
+      ready.set_exception(std::current_exception());
+      return;
+    }
+    ready.set_value();
+    try {
+      while (take_waiting()) turn();
+    } catch (...) {
+      fail_all(std::current_exception());
+    }
+    sound.reset();
+    decoder.reset();
+  }
+
+  void make_parts() {
+    decoder = kernels.own ? make_cuda_decoder(model.gpt, device, options.places, kernels.half)
+                          : make_plain_decoder(model.gpt, device, options.places);
+    sound = std::make_unique<SoundQueue>(model.vocoder, device, kernels.own);
+  }
+
+  void fail_all(const std::exception_ptr& error) {
+    std::lock_guard lock(mutex);
+    failure = error;
+    for (const SpeakingPtr& speaking : waiting) fail(*speaking, error);
+    waiting.clear();
+    for (const SpeakingPtr& speaking : places)
+      if (speaking) fail(*speaking, error);
+    for (const auto& call : calls)
+      for (const SpeakingPtr& speaking : call)
+        if (speaking) fail(*speaking, error);
+    for (const SpeakingPtr& speaking : sounding) fail(*speaking, error);
+  }
+
+  bool anyone() const {
+    return std::any_of(places.begin(), places.end(),
+                       [](const auto& who) { return who != nullptr; });
+  }
+  bool busy() const { return anyone() || decoder->queued() > 0 || !sound->idle(); }
+
+  // Gives free places to requests that wait. False when the engine is to end and nothing is left.
+  bool take_waiting() {
+    std::vector<DecodeStart> starts;
+    {
+      std::unique_lock lock(mutex);
+      if (!busy()) changed.wait(lock, [&] { return stopping || !waiting.empty(); });
+      for (size_t place = 0; place < places.size() && !waiting.empty(); ++place) {
+        if (places[place]) continue;
+        SpeakingPtr speaking = std::move(waiting.front());
+        waiting.pop_front();
+        if (speaking->cancelled()) {
+          --place;
+          end(speaking, SpeechEnd::cancelled);
+          conclude(speaking);
+          continue;
+        }
+        begin(speaking, static_cast<int>(place));
+        starts.push_back(start_of(*speaking));
+        speaking->prompt.reset();
+        places[place] = std::move(speaking);
+      }
+      const auto now = static_cast<uint64_t>(std::count_if(
+          places.begin(), places.end(), [](const auto& who) { return who != nullptr; }));
+      counters.peak_places = std::max(counters.peak_places, now);
+      if (stopping && !busy() && starts.empty()) return false;
+    }
+    if (!starts.empty()) queue_start(std::move(starts));
+    return true;
+  }
+
+  void begin(const SpeakingPtr& speaking, int place) {
+    speaking->place = place;
+    speaking->next_chunk = speaking->request.first_chunk_codes;
+    speaking->result.wait_seconds = seconds_since(speaking->submitted);
+  }
+
+  DecodeStart start_of(const Speaking& speaking) const {
+    const SpeechRequest& request = speaking.request;
+    const int64_t most = model.gpt.size.max_new_codes();
+    return {.place = speaking.place,
+            .prompt = speaking.prompt,
+            .sampling = request.sampling,
+            .greedy = request.greedy,
+            .key = draw_key(request.seed),
+            .max_codes = request.max_codes > 0 ? std::min(request.max_codes, most) : most};
+  }
+
+  void queue_start(std::vector<DecodeStart> starts) {
+    // A call each where the decoder makes several of them.
+    const size_t before = decoder->queued();
+    decoder->start(starts);
+    for (size_t i = before; i < decoder->queued(); ++i) calls.push_back(places);
+  }
+
+  void turn() {
+    const Clock::time_point start = Clock::now();
+    std::vector<int> speaking;
+    for (size_t place = 0; place < places.size(); ++place) {
+      if (!places[place]) continue;
+      if (places[place]->cancelled()) {
+        give_up(places[place]);
+        continue;
+      }
+      speaking.push_back(static_cast<int>(place));
+    }
+    uint64_t steps = 0;
+    while (!speaking.empty() && decoder->queued() < static_cast<size_t>(decoder->most_queued())) {
+      decoder->step(speaking);
+      calls.push_back(places);
+      ++steps;
+    }
+    uint64_t codes = 0;
+    if (decoder->queued() > 0) codes = collect();
+    const bool decoding = anyone();
+    if (sound->waiting_frames() >= enough_frames || !decoding || streaming_waits) sound->flush();
+    streaming_waits = false;
+    sound->deliver(/*wait=*/!decoding && decoder->queued() == 0);
+    std::lock_guard lock(mutex);
+    counters.steps += steps;
+    counters.codes += codes;
+    counters.captures = decoder->captures();
+    counters.busy_seconds += seconds_since(start);
+  }
+
+  uint64_t collect() {
+    const std::vector<SpeakingPtr> who = std::move(calls.front());
+    calls.pop_front();
+    const std::vector<DrawnCode> drawn = decoder->collect();
+    for (const DrawnCode& code : drawn) {
+      const SpeakingPtr& speaking = who[static_cast<size_t>(code.place)];
+      if (!speaking || speaking->decoded) continue;
+      take_code(speaking, code.code);
+    }
+    return drawn.size();
+  }
+
+  void take_code(const SpeakingPtr& speaking, int64_t code) {
+    const SpeechRequest& request = speaking->request;
+    const int64_t most = start_of(*speaking).max_codes;
+    ++speaking->drawn;
+    const bool stops = code == model.gpt.size.stop_audio_token;
+    if (!stops) speaking->result.codes.push_back(code);
+    if (stops || speaking->drawn >= most) {
+      end(speaking, stops ? SpeechEnd::stop_token : SpeechEnd::max_codes);
+      ask_for_sound(speaking, /*last=*/true);
+      places[static_cast<size_t>(speaking->place)] = nullptr;
+    } else if (request.on_sound && speaking->drawn >= speaking->next_chunk) {
+      speaking->next_chunk = speaking->drawn + request.chunk_codes;
+      ask_for_sound(speaking, /*last=*/false);
+    }
+  }
+
+  void end(const SpeakingPtr& speaking, SpeechEnd how) {
+    speaking->decoded = true;
+    speaking->result.end = how;
+  }
+
+  void give_up(const SpeakingPtr& speaking) {
+    const int place = speaking->place;
+    end(speaking, SpeechEnd::cancelled);
+    conclude(speaking);
+    places[static_cast<size_t>(place)] = nullptr;
+  }
+
+  // The frames that became final since the last time.
+  void ask_for_sound(const SpeakingPtr& speaking, bool last) {
+    const SpeechRequest& request = speaking->request;
+    DeviceScope scope(device);
+    at::Tensor latents = decoder->latents(speaking->place, 0, speaking->drawn);
+    if (last && request.keep_latents) speaking->result.latents = latents;
+    latents = spoken_latents(latents, request.speed, last);
+    const int64_t codes = latents.size(0);
+    const int64_t frames =
+        last ? model.vocoder.frames_of(codes) : final_frames(model.vocoder, codes);
+    const int64_t count = frames - speaking->frames_asked;
+    if (count <= 0) {
+      if (last && speaking->pieces_open == 0) conclude(speaking);
+      return;
+    }
+    ++speaking->pieces_open;
+    sounding.push_back(speaking);
+    sound->add({.latents = latents,
+                .speaker = request.voice.speaker,
+                .last = last,
+                .first = speaking->frames_asked,
+                .count = count},
+               [this, speaking](std::vector<float> samples) { take_sound(speaking, samples); });
+    speaking->frames_asked = frames;
+    streaming_waits = streaming_waits || request.on_sound != nullptr;
+  }
+
+  // At another speed there are more or fewer of them; while more may come, only those that can no
+  // longer change.
+  static at::Tensor spoken_latents(const at::Tensor& latents, double speed, bool last) {
+    if (speed == 1.0) return latents;
+    const at::Tensor spoken = at_speed(latents.unsqueeze(0), speed).squeeze(0).contiguous();
+    if (last) return spoken;
+    const auto known =
+        static_cast<int64_t>((static_cast<double>(latents.size(0)) - 1.5) / speed) - 1;
+    return spoken.narrow(0, 0, std::clamp<int64_t>(known, 0, spoken.size(0)));
+  }
+
+  void take_sound(const SpeakingPtr& speaking, const std::vector<float>& samples) {
+    --speaking->pieces_open;
+    std::erase(sounding, speaking);
+    for (int64_t i = 0; i < speaking->pieces_open; ++i) sounding.push_back(speaking);
+    if (speaking->over) return;
+    SpeechResult& result = speaking->result;
+    if (result.samples.empty()) result.first_sound_seconds = seconds_since(speaking->submitted);
+    result.samples.insert(result.samples.end(), samples.begin(), samples.end());
+    if (speaking->request.on_sound && !speaking->cancelled()) speaking->request.on_sound(samples);
+    if (speaking->decoded && speaking->pieces_open == 0) conclude(speaking);
+  }
+
+  static void conclude(const SpeakingPtr& speaking) {
+    if (speaking->over) return;
+    speaking->over = true;
+    SpeechResult& result = speaking->result;
+    result.seconds = seconds_since(speaking->submitted);
+    if (result.latents.defined()) result.latents = result.latents.cpu();
+    speaking->promise.set_value(std::move(result));
+  }
+
+  std::vector<SpeakingPtr> sounding;  // once for each piece not yet delivered
+  bool streaming_waits = false;
+};
+
+SpeechEngine::SpeechEngine(const Xtts& model, LogicalDevice& device,
+                           const SpeechEngineOptions& options)
+    : state_(std::make_unique<State>(model, device, options)) {}
+
+SpeechEngine::~SpeechEngine() = default;
+
+std::future<SpeechResult> SpeechEngine::submit(SpeechRequest request) {
+  auto speaking = std::make_shared<Speaking>();
+  std::future<SpeechResult> result = speaking->promise.get_future();
+  try {
+    at::NoGradGuard no_gradients;
+    check_sampling({.temperature = request.sampling.temperature,
+                    .top_k = request.sampling.top_k,
+                    .top_p = request.sampling.top_p,
+                    .repetition_penalty = request.sampling.repetition_penalty});
+    if (!(request.speed >= 0.1 && request.speed <= 10))
+      throw Error(ErrorKind::config,
+                  fmt::format("speed is {}; expected a number from 0.1 to 10", request.speed));
+    speaking->prompt =
+        state_->model.gpt.prompt(request.text_ids, request.voice.conditioning).squeeze(0);
+    speaking->request = std::move(request);
+    std::lock_guard lock(state_->mutex);
+    if (state_->failure) std::rethrow_exception(state_->failure);
+    ++state_->counters.requests;
+    state_->waiting.push_back(speaking);
+  } catch (...) {
+    State::fail(*speaking, std::current_exception());
+  }
+  state_->changed.notify_all();
+  return result;
+}
+
+SpeechEngineCounters SpeechEngine::counters() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->counters;
+}
+
+}  // namespace tandem
