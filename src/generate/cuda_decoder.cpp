@@ -305,6 +305,11 @@ class CudaDecoder final : public SpeechDecoder {
 
 }  // namespace
 
+bool has_half_kernels(LogicalDevice& device) {
+  DeviceScope scope(device);
+  return half_kernels_run();
+}
+
 std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt& gpt, LogicalDevice& device,
                                                  int64_t places, const std::string& half) {
   return std::make_unique<CudaDecoder>(gpt, device, places,
@@ -314,6 +319,7 @@ std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt& gpt, LogicalDevi
 }  // namespace tandem
 #else
 namespace tandem {
+bool has_half_kernels(LogicalDevice&) { return false; }
 std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt&, LogicalDevice&, int64_t,
                                                  const std::string&) {
   throw Error(ErrorKind::device, "this build of tandem has no CUDA");

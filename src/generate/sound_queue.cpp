@@ -7,6 +7,11 @@
 #include "models/xtts/xtts.h"
 
 namespace tandem {
+namespace {
+
+constexpr int64_t frames_of_a_pass = 8192;  // fills a GPU; bounds the buffers
+
+}  // namespace
 
 SoundQueue::SoundQueue(const Vocoder& vocoder, LogicalDevice& device, bool own_kernels)
     : moved_(vocoder), device_(device) {
@@ -38,11 +43,25 @@ void SoundQueue::make(Running& running) {
 }
 
 void SoundQueue::flush() {
-  if (waiting_.empty()) return;
-  Running running;
-  running.windows = std::exchange(waiting_, {});
-  running.deliver = std::exchange(waiting_deliver_, {});
+  size_t next = 0;
+  while (next < waiting_.size()) {
+    Running running;
+    int64_t frames = 0;
+    while (next < waiting_.size() &&
+           (frames == 0 || frames + waiting_[next].count <= frames_of_a_pass)) {
+      frames += waiting_[next].count;
+      running.windows.push_back(std::move(waiting_[next]));
+      running.deliver.push_back(std::move(waiting_deliver_[next]));
+      ++next;
+    }
+    start(std::move(running));
+  }
+  waiting_.clear();
+  waiting_deliver_.clear();
   waiting_frames_ = 0;
+}
+
+void SoundQueue::start(Running running) {
   if (device_.kind() == DeviceKind::cuda) {
     Stream& stream = device_.preparation_stream();
     stream.wait(device_.compute_stream().record());
@@ -58,17 +77,16 @@ void SoundQueue::flush() {
   running_.push_back(std::move(running));
 }
 
+// One pass at a time: copying samples must not keep the engine from queueing steps.
 void SoundQueue::deliver(bool wait) {
-  while (!running_.empty() && (wait || running_.front().done.done())) {
-    wait = false;
-    Running running = std::move(running_.front());
-    running_.pop_front();
-    running.done.synchronize();
-    for (size_t i = 0; i < running.samples.size(); ++i) {
-      const at::Tensor samples = running.samples[i].contiguous();
-      const float* data = samples.const_data_ptr<float>();
-      running.deliver[i](std::vector<float>(data, data + samples.numel()));
-    }
+  if (running_.empty() || (!wait && !running_.front().done.done())) return;
+  Running running = std::move(running_.front());
+  running_.pop_front();
+  running.done.synchronize();
+  for (size_t i = 0; i < running.samples.size(); ++i) {
+    const at::Tensor samples = running.samples[i].contiguous();
+    const float* data = samples.const_data_ptr<float>();
+    running.deliver[i](std::vector<float>(data, data + samples.numel()));
   }
 }
 

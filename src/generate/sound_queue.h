@@ -26,7 +26,7 @@ class SoundQueue {
   bool idle() const { return waiting_.empty() && running_.empty(); }
   // Hands the waiting windows to the device, after what its compute stream has been given so far.
   void flush();
-  // Delivers what is done; with `wait` at least the oldest.
+  // Delivers the oldest pass if it is done; with `wait` waits for it.
   void deliver(bool wait);
 
  private:
@@ -36,6 +36,7 @@ class SoundQueue {
     std::vector<SoundWindow> windows;
     std::vector<Deliver> deliver;
   };
+  void start(Running running);
   void make(Running& running);
 
   Vocoder moved_;  // on the device, for the plain maker

@@ -51,6 +51,8 @@ class SpeechDecoder {
 // sums on the CPU.
 std::unique_ptr<SpeechDecoder> make_plain_decoder(const XttsGpt& gpt, LogicalDevice& device,
                                                   int64_t places);
+// Whether a GPU has what the decoder below needs: tensor cores of compute capability 8.0.
+bool has_half_kernels(LogicalDevice& device);
 // Half precision with the row kernels and captured steps; `half` is fp16 or bf16.
 std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt& gpt, LogicalDevice& device,
                                                  int64_t places, const std::string& half);

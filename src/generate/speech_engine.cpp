@@ -48,13 +48,17 @@ struct Kernels {
   std::string half;  // which
 };
 
-Kernels choose_kernels(SpeechPrecision precision, const LogicalDevice& device) {
+Kernels choose_kernels(SpeechPrecision precision, LogicalDevice& device) {
   const bool cuda = device.kind() == DeviceKind::cuda;
+  const bool half = cuda && has_half_kernels(device);
   if (precision == SpeechPrecision::automatic)
-    return cuda ? Kernels{true, "fp16"} : Kernels{false, ""};
+    return half ? Kernels{true, "fp16"} : Kernels{false, ""};
   if (precision == SpeechPrecision::fp16 || precision == SpeechPrecision::bf16) {
-    if (cuda) return {true, precision == SpeechPrecision::bf16 ? "bf16" : "fp16"};
-    throw Error(ErrorKind::config, "half precision needs a GPU; on the CPU speech is made in fp32")
+    if (half) return {true, precision == SpeechPrecision::bf16 ? "bf16" : "fp16"};
+    throw Error(ErrorKind::config,
+                cuda ? "half precision needs a GPU of compute capability 8.0 or more; this one "
+                       "speaks in fp32"
+                     : "half precision needs a GPU; on the CPU speech is made in fp32")
         .hint("leave the precision at `auto`");
   }
   if (cuda) at::globalContext().setAllowTF32CuBLAS(precision == SpeechPrecision::tf32);
@@ -303,12 +307,13 @@ struct SpeechEngine::State {
     }
     ++speaking->pieces_open;
     sounding.push_back(speaking);
-    sound->add({.latents = latents,
-                .speaker = request.voice.speaker,
-                .last = last,
-                .first = speaking->frames_asked,
-                .count = count},
-               [this, speaking](std::vector<float> samples) { take_sound(speaking, samples); });
+    sound->add(
+        {.latents = latents,
+         .speaker = request.voice.speaker,
+         .last = last,
+         .first = speaking->frames_asked,
+         .count = count},
+        [this, speaking](std::vector<float> samples) { take_sound(speaking, std::move(samples)); });
     speaking->frames_asked = frames;
     streaming_waits = streaming_waits || request.on_sound != nullptr;
   }
@@ -324,15 +329,19 @@ struct SpeechEngine::State {
     return spoken.narrow(0, 0, std::clamp<int64_t>(known, 0, spoken.size(0)));
   }
 
-  void take_sound(const SpeakingPtr& speaking, const std::vector<float>& samples) {
+  void take_sound(const SpeakingPtr& speaking, std::vector<float> samples) {
     --speaking->pieces_open;
     std::erase(sounding, speaking);
     for (int64_t i = 0; i < speaking->pieces_open; ++i) sounding.push_back(speaking);
     if (speaking->over) return;
     SpeechResult& result = speaking->result;
     if (result.samples.empty()) result.first_sound_seconds = seconds_since(speaking->submitted);
-    result.samples.insert(result.samples.end(), samples.begin(), samples.end());
     if (speaking->request.on_sound && !speaking->cancelled()) speaking->request.on_sound(samples);
+    if (result.samples.empty()) {
+      result.samples = std::move(samples);
+    } else {
+      result.samples.insert(result.samples.end(), samples.begin(), samples.end());
+    }
     if (speaking->decoded && speaking->pieces_open == 0) conclude(speaking);
   }
 

@@ -81,7 +81,9 @@ class PieceMaker {
   // `at_most`: characters of `text`; cut again below that when it is too much for the model.
   void add(const std::string& text, int at_most) {
     TextPiece piece{.text = text};
-    piece.normalised = known_ ? clean_text(text, language_, style()) : text;
+    // The reference lowers a text before its cleaners see it, which shows in the Turkish İ.
+    const std::string words = options_.coqui ? encode_utf8(to_lower(decode_utf8(text))) : text;
+    piece.normalised = known_ ? clean_text(words, language_, style()) : words;
     if (!options_.coqui) piece.normalised = calm_ending(piece.normalised);
     const std::u32string points = decode_utf8(piece.normalised);
     if (!says_something(points)) return;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn/checksum_words.h"
+#include "nn/draw_bits.h"
 #include "tandem/error.h"
 #include "util/counted_random.h"
 
@@ -52,8 +52,7 @@ void check_sampling(const SampleOptions& options) {
 uint64_t draw_key(uint64_t seed) { return counted_draw(seed, "codes", 0, 0); }
 
 double draw_unit(uint64_t key, uint64_t step) {
-  const uint64_t bits = mixed_word(step ^ key, static_cast<uint32_t>(step));
-  return static_cast<double>(bits >> 40) * 0x1p-24;
+  return static_cast<double>(draw_bits(key, step) >> 40) * 0x1p-24;
 }
 
 std::vector<CodeChance> code_chances(std::span<const float> logits, const std::vector<bool>& seen,

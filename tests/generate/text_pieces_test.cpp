@@ -107,6 +107,13 @@ TEST(TextPieces, CompatKeepsTheEndingsAndCoquisCleaning) {
   EXPECT_EQ(pieces_of("3,5", {.language = "de"}).front().normalised, "drei komma fünf");
 }
 
+TEST(TextPieces, CompatLowersBeforeItCleansAsTheReferenceDoes) {
+  // U+0130 lowered by itself is i and a dot above; the Turkish cleaner alone makes a plain i of it.
+  const auto compat = pieces_of("\u0130yi", {.language = "tr", .coqui = true});
+  EXPECT_EQ(compat.at(0).normalised, "i\u0307yi");
+  EXPECT_EQ(pieces_of("\u0130yi", {.language = "tr"}).at(0).normalised, "iyi");
+}
+
 TEST(TextPieces, NamesTheModelsLanguagesForOneItDoesNotSpeak) {
   EXPECT_EQ(speech_language("EN-us", {}), "en");
   EXPECT_EQ(speech_language("zh", {"en", "zh-cn"}), "zh-cn");

@@ -11,6 +11,8 @@
 #include "gpu/in_child.h"
 #include "models/xtts/sound_window.h"
 #include "models/xtts/xtts.h"
+#include "support/temporary_folder.h"
+#include "util/atomic_file.h"
 
 namespace tandem {
 namespace {
@@ -51,6 +53,63 @@ TEST(GpuSpeech, LatentsOfHalfPrecisionAreNearTheReference) {
       }
     }
   });
+}
+
+TEST(GpuSpeech, HalfPrecisionLossesOfXttsV2AreNearFloat32) {
+  IN_CHILD({
+    LogicalDevice& device = first_gpu();
+    at::NoGradGuard no_gradients;
+    XttsGpt gpt = XttsGpt::make(xtts_preset("normal").gpt, 1);
+    const at::Tensor text = at::randint(3, 6000, {2, 60}, at::kLong);
+    const at::Tensor codes = at::randint(0, 1024, {2, 150}, at::kLong);
+    const at::Tensor text_lengths = at::tensor({60, 41}, at::kLong);
+    const at::Tensor wave_lengths = at::tensor({150 * 1024, 97 * 1024 + 5}, at::kLong);
+    const at::Tensor conditioning = at::randn({2, 32, 1024});
+    DeviceScope scope(device);
+    at::globalContext().setAllowTF32CuBLAS(false);
+    std::map<at::ScalarType, std::pair<double, double>> losses;
+    for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) {
+      XttsGpt moved = gpt;
+      move_to(moved, "", at::TensorOptions(device.torch_device()).dtype(type));
+      const auto forced = moved.teacher_forced(text, text_lengths, codes, wave_lengths,
+                                               conditioning.to(device.torch_device()));
+      losses[type] = {forced.loss_text.item<double>(), forced.loss_audio.item<double>()};
+      std::printf("%s: text %.6f, audio %.6f\n", at::toString(type), losses[type].first,
+                  losses[type].second);
+    }
+    for (const auto type : {at::kBFloat16, at::kHalf}) {
+      EXPECT_NEAR(losses[type].first, losses[at::kFloat].first, 1e-2);
+      EXPECT_NEAR(losses[type].second, losses[at::kFloat].second, 1e-2);
+    }
+  });
+}
+
+TEST(GpuSpeech, SaysTheSameOnOneTwoAndFourShares) {
+  std::vector<std::string> heard;
+  for (const int shares : {1, 2, 4}) {
+    TestFolder folder;
+    EXPECT_TRUE(in_child([&] {
+      configure_devices(shares == 1 ? DeviceRequest{} : split(shares));
+      const Xtts model = lively_model(xtts_preset("small"));
+      std::vector<std::unique_ptr<SpeechEngine>> engines;
+      for (const auto& gpu : DeviceRegistry::get().gpus())
+        engines.push_back(std::make_unique<SpeechEngine>(model, *gpu));
+      std::vector<std::future<SpeechResult>> futures;
+      for (int i = 0; i < 12; ++i)
+        futures.push_back(
+            engines[static_cast<size_t>(i) % engines.size()]->submit(a_request(model, i, 30)));
+      std::string bytes;
+      for (auto& future : futures) {
+        const std::vector<float> samples = future.get().samples;
+        bytes.append(reinterpret_cast<const char*>(samples.data()), samples.size() * sizeof(float));
+      }
+      folder.write("sound", bytes);
+    }));
+    heard.push_back(read_file(folder / "sound"));
+  }
+  EXPECT_FALSE(heard[0].empty());
+  EXPECT_TRUE(heard[0] == heard[1]);
+  EXPECT_TRUE(heard[0] == heard[2]);
 }
 
 TEST(GpuSpeech, SaysTheSameInEveryBatch) {

@@ -53,39 +53,69 @@ __device__ void load_stretch(const ConvCall& call, int clip, int length, int fir
   }
 }
 
-__device__ void put_pair(const ConvCall& call, int clip, int length, int t, int column, float2 y) {
+// Where a pair of neighbouring results goes; -1: nowhere.
+__device__ int64_t pair_place(const ConvCall& call, int clip, int length, int t, int column,
+                              int& channel) {
   const int width = call.columns / call.rate;
-  const int phase = column / width, channel = column % width;
+  int phase = 0;
+  channel = column;
+  if (call.rate > 1) {
+    phase = column / width;
+    channel = column % width;
+  }
   const int position = t * call.rate + phase - call.shift;
-  if (position < 0 || position >= length * call.rate) return;
-  if (call.bias) y.x += call.bias[channel], y.y += call.bias[channel + 1];
-  if (call.clip_bias) {
-    const float* bias = call.clip_bias + static_cast<int64_t>(clip) * width + channel;
-    y.x += bias[0], y.y += bias[1];
+  if (position < 0 || position >= length * call.rate) return -1;
+  return (static_cast<int64_t>(clip) * call.out_rows + position) * width + channel;
+}
+
+__device__ float2 finished(const ConvCall& call, float2 y, float2 bias, float2 base,
+                           float2 earlier) {
+  y.x += bias.x + base.x, y.y += bias.y + base.y;
+  y.x = y.x * call.scale + earlier.x, y.y = y.y * call.scale + earlier.y;
+  return y;
+}
+
+// `tiles` pairs of columns of one row: everything that is added is read first, so that the ways to
+// memory overlap. `half` 1: the row eight below.
+template <int half, int tiles>
+__device__ void put_row(const ConvCall& call, int clip, int length, int t, int first_column,
+                        const float (&sums)[tiles][4]) {
+  int64_t at[tiles];
+  float2 bias[tiles], base[tiles] = {}, earlier[tiles] = {};
+  const float* from = call.output == ConvOutput::add ? call.out : call.residual;
+  const bool adds = call.output == ConvOutput::add || call.output == ConvOutput::mean;
+#pragma unroll
+  for (int n = 0; n < tiles; ++n) {
+    int channel = 0;
+    at[n] = pair_place(call, clip, length, t + 8 * half, first_column + n * 8, channel);
+    if (adds && at[n] >= 0) base[n] = *reinterpret_cast<const float2*>(from + at[n]);
+    if (call.accumulate && at[n] >= 0)
+      earlier[n] = *reinterpret_cast<const float2*>(call.out + at[n]);
+    bias[n] = *reinterpret_cast<const float2*>(call.bias + channel);
+    if (call.clip_bias) {
+      const float2 more = *reinterpret_cast<const float2*>(
+          call.clip_bias + static_cast<int64_t>(clip) * (call.columns / call.rate) + channel);
+      bias[n].x += more.x, bias[n].y += more.y;
+    }
   }
-  const int64_t at = (static_cast<int64_t>(clip) * call.out_rows + position) * width + channel;
-  if (call.output == ConvOutput::store_half) {
-    *reinterpret_cast<uint32_t*>(static_cast<__half*>(call.half_out) + at) =
-        half_pair<__half>(leaky(y.x, call.out_slope), leaky(y.y, call.out_slope));
-    return;
+#pragma unroll
+  for (int n = 0; n < tiles; ++n) {
+    if (at[n] < 0) continue;
+    const float2 y =
+        finished(call, {sums[n][2 * half], sums[n][2 * half + 1]}, bias[n], base[n], earlier[n]);
+    if (call.output == ConvOutput::store_half) {
+      *reinterpret_cast<uint32_t*>(static_cast<__half*>(call.half_out) + at[n]) =
+          half_pair<__half>(leaky(y.x, call.out_slope), leaky(y.y, call.out_slope));
+    } else {
+      *reinterpret_cast<float2*>(call.out + at[n]) = y;
+    }
   }
-  auto* out = reinterpret_cast<float2*>(call.out + at);
-  if (call.output == ConvOutput::add || call.output == ConvOutput::mean) {
-    const auto* base =
-        call.output == ConvOutput::add ? out : reinterpret_cast<const float2*>(call.residual + at);
-    y.x += base->x, y.y += base->y;
-  }
-  if (call.output == ConvOutput::mean) {
-    y.x *= call.scale, y.y *= call.scale;
-    if (call.accumulate) y.x += out->x, y.y += out->y;
-  }
-  *out = y;
 }
 
 // A warp makes 16 * row_tiles positions by 32 columns; `across` warps stand side by side in
 // columns.
 template <int row_tiles, int across>
-__global__ void __launch_bounds__(threads) conv(const ConvCall call) {
+__global__ void __launch_bounds__(threads, row_tiles == 2 ? 3 : 2) conv(const ConvCall call) {
   extern __shared__ __align__(16) unsigned char shared[];
   auto* stretch = reinterpret_cast<__half*>(shared);
   constexpr int along = warps / across, tile_rows = 16 * row_tiles * along;
@@ -149,13 +179,9 @@ __global__ void __launch_bounds__(threads) conv(const ConvCall call) {
   }
 #pragma unroll
   for (int m = 0; m < row_tiles; ++m) {
-#pragma unroll
-    for (int n = 0; n < column_tiles; ++n) {
-      const int t = first_row + my_row + m * 16 + lane / 4;
-      const int column = (column_tile + n) * 8 + lane % 4 * 2;
-      put_pair(call, clip, length, t, column, {sums[m][n][0], sums[m][n][1]});
-      put_pair(call, clip, length, t + 8, column, {sums[m][n][2], sums[m][n][3]});
-    }
+    const int t = first_row + my_row + m * 16 + lane / 4, column = column_tile * 8 + lane % 4 * 2;
+    put_row<0>(call, clip, length, t, column, sums[m]);
+    put_row<1>(call, clip, length, t, column, sums[m]);
   }
 }
 
@@ -177,7 +203,7 @@ void launch_tiles(const ConvCall& call, cudaStream_t stream) {
 
 template <int across>
 void launch_across(const ConvCall& call, cudaStream_t stream) {
-  constexpr int large = 4;
+  constexpr int large = across == 4 ? 4 : 2;
   const int64_t tile_rows = 16 * large * (warps / across);
   const int64_t blocks = (call.most_positions + tile_rows - 1) / tile_rows *
                          (call.columns / (warp_columns * across)) * call.batch;

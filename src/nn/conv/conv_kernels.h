@@ -34,7 +34,7 @@ struct ConvCall {
   int most_positions = 0;            // of the longest clip at this layer's input
   float slope = 1;                   // of the input's leaky ReLU
   const void* weight = nullptr;      // packed, see pack_conv
-  const float* bias = nullptr;       // [out channels]
+  const float* bias = nullptr;       // [out channels], never null
   const float* clip_bias = nullptr;  // [B, out channels] or null
   int rate = 1, shift = 0;
   ConvOutput output = ConvOutput::store;

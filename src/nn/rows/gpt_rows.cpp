@@ -53,11 +53,25 @@ GptRows::GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, in
                        .contract = pack(layer.contract_weight, layer.contract_bias),
                        .keys = at::zeros({places, heads_, positions, pad}, cache),
                        .values = at::zeros({places, heads_, positions, pad}, cache)});
+    join_weights(layers_.back());
   }
   last_norm_ = {on_device(weights.last_norm.weight), on_device(weights.last_norm.bias)};
   if (weights.final_norm.weight.defined())
     final_norm_ = {on_device(weights.final_norm.weight), on_device(weights.final_norm.bias)};
   head_ = pack(weights.head, weights.head_bias);
+}
+
+void GptRows::join_weights(Layer& layer) {
+  const std::vector<Product*> parts = {&layer.qkv, &layer.project, &layer.expand, &layer.contract};
+  std::vector<at::Tensor> flat;
+  for (const Product* part : parts) flat.push_back(part->packed.view({-1}));
+  const at::Tensor all = at::cat(flat);
+  int64_t start = 0;
+  for (Product* part : parts) {
+    const int64_t size = part->packed.numel();
+    part->packed = all.narrow(0, start, size);
+    start += size;
+  }
 }
 
 void GptRows::reserve(int64_t rows) {
@@ -117,15 +131,18 @@ void GptRows::run(int64_t rows, const RowPlaces& places, cudaStream_t stream) {
   };
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
-    const Product& after = i + 1 < layers_.size() ? layers_[i + 1].qkv : head_;
-    // At few rows the step waits for memory, so each product calls for the weights of the next.
-    const auto ahead_of = [&](RowProduct call, const Product& next) {
+    // At few rows the step waits for memory, so kernels call for the weights of later ones: memory
+    // is then busy all the time, and not only while a product runs.
+    const auto ahead_of = [&](RowProduct call, const Product& first, const Product& last) {
       if (rows <= row_block) {
-        call.next_weight = next.packed.const_data_ptr();
-        call.next_bytes = static_cast<int64_t>(next.packed.nbytes());
+        const auto* begin = static_cast<const char*>(first.packed.const_data_ptr());
+        const auto* end = static_cast<const char*>(last.packed.const_data_ptr());
+        call.next_weight = begin;
+        call.next_bytes = end - begin + static_cast<int64_t>(last.packed.nbytes());
       }
       return call;
     };
+    const Product& after = i + 1 < layers_.size() ? layers_[i + 1].qkv : head_;
     const KeyValues cache{.keys = layer.keys.mutable_data_ptr(),
                           .values = layer.values.mutable_data_ptr(),
                           .heads = static_cast<int>(heads_),
@@ -136,7 +153,7 @@ void GptRows::run(int64_t rows, const RowPlaces& places, cudaStream_t stream) {
     qkv.out = queries_.mutable_data_ptr<float>();
     qkv.places = places;
     qkv.cache = cache;
-    launch_row_product(ahead_of(qkv, layer.project), stream);
+    launch_row_product(ahead_of(qkv, layer.project, layer.expand), stream);
     launch_row_attention({.half = half_,
                           .rows = static_cast<int>(rows),
                           .inner = static_cast<int>(inner_),
@@ -148,18 +165,18 @@ void GptRows::run(int64_t rows, const RowPlaces& places, cudaStream_t stream) {
     RowProduct project = product(layer.project, rows);
     project.output = RowOutput::add;
     project.out = x_.mutable_data_ptr<float>();
-    launch_row_product(ahead_of(project, layer.expand), stream);
+    launch_row_product(ahead_of(project, layer.contract, layer.contract), stream);
 
     RowProduct expand = normed(product(layer.expand, rows), layer.norm2_weight, layer.norm2_bias);
     expand.output = RowOutput::gelu_tanh;
     expand.packed_out = packed_wide_.mutable_data_ptr();
     expand.packed_out_inner = static_cast<int>(layer.contract.inner);
-    launch_row_product(ahead_of(expand, layer.contract), stream);
+    launch_row_product(ahead_of(expand, after, after), stream);
     RowProduct contract = product(layer.contract, rows);
     contract.packed_rows = packed_wide_.const_data_ptr();
     contract.output = RowOutput::add;
     contract.out = x_.mutable_data_ptr<float>();
-    launch_row_product(ahead_of(contract, after), stream);
+    launch_row_product(contract, stream);
   }
 }
 

@@ -63,10 +63,11 @@ class GptRows {
   };
   struct Layer {
     at::Tensor norm1_weight, norm1_bias, norm2_weight, norm2_bias;
-    Product qkv, project, expand, contract;
-    at::Tensor keys, values;  // [P, H, C, head_pad] half
+    Product qkv, project, expand, contract;  // behind each other in memory
+    at::Tensor keys, values;                 // [P, H, C, head_pad] half
   };
   Product pack(const at::Tensor& weight, const at::Tensor& bias) const;
+  static void join_weights(Layer& layer);
   RowProduct product(const Product& weights, int64_t rows) const;
   void norm_rows(int64_t rows, const at::Tensor& weight, const at::Tensor& bias,
                  cudaStream_t stream);

@@ -2,6 +2,7 @@
 // from its logits.
 #include <algorithm>
 
+#include "nn/draw_bits.h"
 #include "nn/rows/launch.cuh"
 #include "nn/rows/row_math.cuh"
 
@@ -145,8 +146,7 @@ __device__ int draw_sorted(const DrawState& state, const uint64_t* items, int co
     const bool stays = i < kept && (i == 0 || weights[i - 1] < state.top_p * total);
     last += __popc(__ballot_sync(~0u, stays));
   }
-  const uint64_t bits =
-      mixed_word(static_cast<uint64_t>(state.step) ^ state.key, static_cast<uint32_t>(state.step));
+  const uint64_t bits = draw_bits(state.key, static_cast<uint64_t>(state.step));
   const float mark = static_cast<float>(bits >> 40) * 0x1p-24f * weights[last - 1];
   int chosen = 0;
   for (int start = 0; start < last; start += 32) {
@@ -170,7 +170,8 @@ __global__ void __launch_bounds__(threads) row_draw(const RowDraw call) {
     if (threadIdx.x == 0) call.drawn[row] = -1;
     return;
   }
-  DrawState& state = call.states[place];
+  DrawState& kept = call.states[place];
+  const DrawState state = kept;
   uint32_t* seen = call.seen + static_cast<int64_t>(place) * call.seen_words;
   int size = 32;
   while (size < call.codes) size *= 2;
@@ -203,10 +204,10 @@ __global__ void __launch_bounds__(threads) row_draw(const RowDraw call) {
   const int code = draw_sorted(state, items, count, keep, greedy, values);
   if (threadIdx.x != 0) return;
   seen[code / 32] |= 1u << (code % 32);
-  state.code = code;
-  state.position += 1;
-  state.step += 1;
-  if (code == state.stop_code || state.step >= state.max_steps) state.active = 0;
+  kept.code = code;
+  kept.position = state.position + 1;
+  kept.step = state.step + 1;
+  if (code == state.stop_code || state.step + 1 >= state.max_steps) kept.active = 0;
   call.drawn[row] = code;
 }
 

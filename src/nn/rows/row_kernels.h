@@ -18,6 +18,9 @@ namespace tandem {
 
 enum class RowHalf { fp16, bf16 };
 
+// Whether the current CUDA device has the tensor cores these kernels use (compute capability 8.0).
+bool half_kernels_run();
+
 constexpr int row_block = 16;    // rows are padded to a multiple of this
 constexpr int inner_block = 32;  // inner dimensions are padded to a multiple of this
 TANDEM_HOST_DEVICE constexpr int head_pad(int head_width) { return head_width <= 64 ? 64 : 128; }

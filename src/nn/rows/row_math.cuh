@@ -42,20 +42,28 @@ __device__ inline void multiply_tile(float (&c)[4], const uint4& a, uint32_t b0,
 template <>
 __device__ inline void multiply_tile<__half>(float (&c)[4], const uint4& a, uint32_t b0,
                                              uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#else
+  __trap();  // never launched there, see half_kernels_run
+#endif
 }
 template <>
 __device__ inline void multiply_tile<__nv_bfloat16>(float (&c)[4], const uint4& a, uint32_t b0,
                                                     uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#else
+  __trap();  // never launched there, see half_kernels_run
+#endif
 }
 
 __device__ inline float warp_sum(float x) {

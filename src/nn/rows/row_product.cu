@@ -99,12 +99,10 @@ struct PairPlace {
 };
 
 // A block makes 16 * row_tiles rows by 8 * column_tiles columns; `ahead` blocks of 32 are fetched
-// before they are used.
-template <class H, int row_tiles, int column_tiles, int ahead, int norm_quads>
-__global__ void __launch_bounds__(threads, norm_quads == 1                  ? 4
-                                           : row_tiles * column_tiles <= 16 ? 2
-                                                                            : 1)
-    row_product(const RowProduct call) {
+// before they are used; `resident` blocks fit on a multiprocessor at least.
+template <class H, int row_tiles, int column_tiles, int ahead, int norm_quads, int resident,
+          bool rows_near>
+__global__ void __launch_bounds__(threads, resident) row_product(const RowProduct call) {
   extern __shared__ __align__(16) unsigned char shared[];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int blocks = call.inner / inner_block;  // of the inner dimension
@@ -157,40 +155,71 @@ __global__ void __launch_bounds__(threads, norm_quads == 1                  ? 4
     }
     __syncthreads();
   }
-  const uint4* rows = norm_quads > 0 ? reinterpret_cast<const uint4*>(normed)
-                                     : static_cast<const uint4*>(call.packed_rows);
+  // `rows_near`: few rows are brought near once, tile after tile, only lanes that hold a real row.
+  auto* near = reinterpret_cast<uint4*>(shared);
+  if constexpr (rows_near && norm_quads == 0) {
+    const auto* far = static_cast<const uint4*>(call.packed_rows) +
+                      static_cast<int64_t>(first_row_tile) * (call.inner / 16) * 32;
+    const int used = min(call.rows - first_row_tile * row_block, 8) * 4;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < call.inner / 16 * used; i += threads)
+      near[i / used * 32 + i % used] = far[i / used * 32 + i % used];
+    __syncthreads();
+  }
+  const uint4* rows = rows_near ? near : static_cast<const uint4*>(call.packed_rows);
 
+  // The rows come from the cache, so they are asked for less early than the weights.
+  constexpr int rows_ahead = ahead < 4 ? ahead : 4;
+  uint4 a[rows_ahead][row_tiles][2];
+  const auto fetch_rows = [&](int block, uint4(&into)[row_tiles][2]) {
+#pragma unroll
+    for (int m = 0; m < row_tiles; ++m) {
+      const int tile = rows_near ? 0 : min(first_row_tile + m, all_row_tiles - 1);
+      into[m][0] = into[m][1] = {0, 0, 0, 0};
+      if (lane / 4 >= call.rows - (rows_near ? first_row_tile : tile) * row_block)
+        continue;  // no real row in this lane
+      const int64_t at = (static_cast<int64_t>(tile) * (call.inner / 16) + block * 2) * 32 + lane;
+      into[m][0] = rows[at];
+      into[m][1] = rows[at + 32];
+    }
+  };
+#pragma unroll
+  for (int i = 0; i < rows_ahead; ++i) {
+    if (!rows_near && warp + warps * i < blocks) fetch_rows(warp + warps * i, a[i]);
+  }
   float sums[row_tiles][column_tiles][4] = {};
   for (int start = warp; start < blocks; start += warps * ahead) {
 #pragma unroll
     for (int i = 0; i < ahead; ++i) {
       const int block = start + warps * i;
-      if (block >= blocks) break;
-      uint4 a[row_tiles][2];
+      if (block < blocks) {
+        const int later = block + warps * ahead;
+        if (rows_near) fetch_rows(block, a[i % rows_ahead]);
+        uint4 x[row_tiles][2], w[column_tiles];
 #pragma unroll
-      for (int m = 0; m < row_tiles; ++m) {
-        const int64_t tile = min(first_row_tile + m, all_row_tiles - 1);
-        const int64_t at = (tile * (call.inner / 16) + block * 2) * 32 + lane;
-        a[m][0] = rows[at];
-        a[m][1] = rows[at + 32];
-      }
-      uint4 now[column_tiles];
+        for (int m = 0; m < row_tiles; ++m) {
+          x[m][0] = a[i % rows_ahead][m][0];
+          x[m][1] = a[i % rows_ahead][m][1];
+        }
 #pragma unroll
-      for (int n = 0; n < column_tiles; ++n) now[n] = b[i][n];
-      if (block + warps * ahead < blocks) fetch(block + warps * ahead, b[i]);
+        for (int n = 0; n < column_tiles; ++n) w[n] = b[i][n];
+        if (later < blocks) fetch(later, b[i]);
+        const int later_rows = block + warps * rows_ahead;
+        if (!rows_near && later_rows < blocks) fetch_rows(later_rows, a[i % rows_ahead]);
 #pragma unroll
-      for (int m = 0; m < row_tiles; ++m) {
+        for (int m = 0; m < row_tiles; ++m) {
 #pragma unroll
-        for (int n = 0; n < column_tiles; ++n) {
-          multiply_tile<H>(sums[m][n], a[m][0], now[n].x, now[n].y);
-          multiply_tile<H>(sums[m][n], a[m][1], now[n].z, now[n].w);
+          for (int n = 0; n < column_tiles; ++n) {
+            multiply_tile<H>(sums[m][n], x[m][0], w[n].x, w[n].y);
+            multiply_tile<H>(sums[m][n], x[m][1], w[n].z, w[n].w);
+          }
         }
       }
     }
   }
 
   auto* partial = reinterpret_cast<float*>(shared);  // [warps, height, width]
-  if constexpr (norm_quads > 0) __syncthreads();     // the normed rows have been read
+  if constexpr (rows_near) __syncthreads();          // the rows have been read
 #pragma unroll
   for (int m = 0; m < row_tiles; ++m) {
 #pragma unroll
@@ -219,13 +248,15 @@ __global__ void __launch_bounds__(threads, norm_quads == 1                  ? 4
   }
 }
 
-template <class H, int row_tiles, int column_tiles, int ahead, int norm_quads>
+template <class H, int row_tiles, int column_tiles, int ahead, int norm_quads, int resident,
+          bool rows_near>
 void launch_tiles(const RowProduct& call, cudaStream_t stream) {
   const size_t sums = sizeof(float) * warps * row_tiles * 16 * column_tiles * 8;
   const size_t normed =
-      norm_quads > 0 ? sizeof(H) * row_block * call.inner + sizeof(float) * 16 * call.rows : 0;
+      rows_near ? sizeof(H) * row_block * call.inner + sizeof(float) * 16 * call.rows : 0;
   const size_t shared = std::max(sums, normed);
-  const auto kernel = row_product<H, row_tiles, column_tiles, ahead, norm_quads>;
+  const auto kernel =
+      row_product<H, row_tiles, column_tiles, ahead, norm_quads, resident, rows_near>;
   if (shared > 48 * 1024) {
     C10_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared)));
@@ -233,6 +264,17 @@ void launch_tiles(const RowProduct& call, cudaStream_t stream) {
   const dim3 grid((call.columns + 8 * column_tiles - 1) / (8 * column_tiles),
                   (call.rows + 16 * row_tiles - 1) / (16 * row_tiles));
   launch_in_turn(kernel, grid, dim3(threads), shared, stream, call);
+}
+
+int device_attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  C10_CUDA_CHECK(cudaGetDevice(&device));
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+size_t shared_memory_of_a_block() {
+  return static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
 }
 
 // Blocks of the whole product with that tile.
@@ -244,26 +286,33 @@ int blocks_of(const RowProduct& call, int row_tiles, int column_tiles) {
 template <class H>
 void launch_half(const RowProduct& call, cudaStream_t stream) {
   constexpr int enough_blocks = 256;  // two on each multiprocessor of the largest GPUs
+  const size_t room = shared_memory_of_a_block();
+  const bool near_fits = sizeof(H) * row_block * call.inner + 1024 <= room;
+  const bool large_fits = sizeof(float) * warps * 64 * 64 <= room;
   if (call.norm_input) {
-    call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 1>(call, stream)
-                       : launch_tiles<H, 1, 1, 4, 2>(call, stream);
+    call.inner <= 1024 ? launch_tiles<H, 1, 2, 4, 1, 3, true>(call, stream)
+                       : launch_tiles<H, 1, 2, 4, 2, 2, true>(call, stream);
+  } else if (call.rows <= 16 && near_fits) {
+    call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 0, 2, true>(call, stream)
+                       : launch_tiles<H, 1, 1, 16, 0, 1, true>(call, stream);
   } else if (call.rows <= 16) {
-    call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 0>(call, stream)
-                       : launch_tiles<H, 1, 1, 16, 0>(call, stream);
+    launch_tiles<H, 1, 1, 8, 0, 2, false>(call, stream);
   } else if (call.rows <= 32) {
-    launch_tiles<H, 2, 2, 4, 0>(call, stream);
-  } else if (blocks_of(call, 4, 8) >= 4 * enough_blocks) {
-    launch_tiles<H, 4, 8, 1, 0>(call, stream);
+    launch_tiles<H, 2, 2, 2, 0, 2, false>(call, stream);
+  } else if (large_fits && blocks_of(call, 4, 8) >= enough_blocks) {
+    launch_tiles<H, 4, 8, 1, 0, 1, false>(call, stream);
   } else if (blocks_of(call, 4, 4) >= enough_blocks) {
-    launch_tiles<H, 4, 4, 1, 0>(call, stream);
+    launch_tiles<H, 4, 4, 1, 0, 1, false>(call, stream);
   } else if (blocks_of(call, 2, 4) >= enough_blocks) {
-    launch_tiles<H, 2, 4, 1, 0>(call, stream);
+    launch_tiles<H, 2, 4, 1, 0, 2, false>(call, stream);
   } else {
-    launch_tiles<H, 2, 2, 4, 0>(call, stream);
+    launch_tiles<H, 2, 2, 2, 0, 2, false>(call, stream);
   }
 }
 
 }  // namespace
+
+bool half_kernels_run() { return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 8; }
 
 void launch_row_product(const RowProduct& call, cudaStream_t stream) {
   call.half == RowHalf::fp16 ? launch_half<__half>(call, stream)
