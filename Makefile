@@ -9,13 +9,13 @@ CMAKE    = $(VENV)/bin/cmake
 WITH_VENV = PATH="$(VENV)/bin:$$PATH" TANDEM_VENV="$(VENV)"
 CONFIGURE = --preset $(PRESET) -B $(BUILD) $(if $(CI),-DTANDEM_WERROR=ON) $(CMAKE_ARGS)
 
-.PHONY: help setup configure build test demo bench parity sanitize fuzz dist install format lint clean check-fresh
+.PHONY: help setup configure build test demo bench parity soak sanitize fuzz dist install format lint clean check-fresh
 help:
 	@echo "make build     build/bin/tandem"
 	@echo "make test      build and run all tests          make demo     build and see it work"
 	@echo "make sanitize  tests under ASan+UBSan and TSan  make lint     formatting, layers, clang-tidy"
 	@echo "make parity    live comparison with references  make bench    figures, side by side with peers"
-	@echo "make fuzz      libFuzzer on all file readers"
+	@echo "make fuzz      libFuzzer on all file readers    make soak     64 callers of the synthesizer for a minute"
 	@echo "make dist      relocatable tree in dist/        make install  PREFIX=/usr/local"
 	@echo "make setup     dependencies only                make clean    remove build folders"
 	@echo "make format    clang-format in place            make check-fresh  all of it on a bare Debian (root)"
@@ -47,6 +47,10 @@ parity: build
 
 sanitize: setup
 	@scripts/sanitize.sh
+
+# `make soak SOAK=600`: seconds.
+soak: build
+	@cd $(BUILD) && TANDEM_SOAK_SECONDS=$(or $(SOAK),60) $(VENV)/bin/ctest -R Soak --output-on-failure --verbose --timeout 3600
 
 # Ten minutes a target; `make fuzz FUZZ="-s 60 wav"` is shorter.
 fuzz: setup

@@ -20,7 +20,7 @@ torch_include=$(echo "$venv"/lib/python3*/site-packages/torch/include)
 map="-ffile-prefix-map=$PWD/= -ffile-prefix-map=$torch_include/="
 tests=$(compgen -G 'tests/gpu/*.cpp' >/dev/null && echo ON || echo OFF)   # gpu_tests are the only tests taken along
 cmake --preset release -B "$BUILD" -DTANDEM_RELOCATABLE=ON -DTANDEM_TESTS="$tests" \
-  -DCMAKE_CXX_FLAGS="$map" -DCMAKE_CUDA_FLAGS="-Xcompiler=${map// /,}"
+  -DCMAKE_CXX_FLAGS="$map" -DCMAKE_CUDA_FLAGS="--compress-mode=size -Xcompiler=${map// /,}"
 targets=(tandem_program)
 if cmake --build "$BUILD" --target help | grep -q '^gpu_tests:'; then targets+=(gpu_tests); fi
 start=$SECONDS

@@ -187,26 +187,28 @@ int run_bench(const Arguments& arguments) {
 }  // namespace
 
 Command bench_command() {
-  return {.name = "bench",
-          .summary = "figures of this machine, side by side with a peer",
-          .rest = "data|synthesize",
-          .details =
-              "tandem bench data --data assets/demo --peer\n"
-              "tandem bench data --data DIR --peer --format json --num-workers 2\n"
-              "tandem bench synthesize --size normal --batches 16,64,256 --peer",
-          .settings = read_by_bench,
-          .chooses_devices = true,
-          .options = {{"--list", "", "the benchmarks there are"},
-                      {"--data", "DIR", "a dataset or an index"},
-                      {"--peer", "", "also run what everybody uses, on the same work"},
-                      {"--step-ms", "T", "also beside a stand-in for training of T ms a step"},
-                      {"--seconds", "S", "how long to measure, once warm (default 10)"},
-                      {"--size", "NAME", "synthesize: tiny, small, normal or big (default normal)"},
-                      {"--batches", "N,...", "synthesize: texts at once (default 16,64,256)"},
-                      {"--codes", "N", "synthesize: codes of a text (default 215: ten seconds)"},
-                      {"--precision", "P", "synthesize: auto, fp32, tf32, bf16 or fp16"},
-                      {"--format", "F", "md, csv or json (default md)"}},
-          .run = run_bench};
+  return {
+      .name = "bench",
+      .summary = "figures of this machine, side by side with a peer",
+      .rest = "data|synthesize",
+      .details =
+          "tandem bench data --data assets/demo --peer\n"
+          "tandem bench data --data DIR --peer --format json --num-workers 2\n"
+          "tandem bench synthesize --size normal --batches 16,64,256 --peer",
+      .settings = read_by_bench,
+      .chooses_devices = true,
+      .options = {{"--list", "", "the benchmarks there are"},
+                  {"--data", "DIR", "a dataset or an index"},
+                  {"--peer", "", "also run what everybody uses, on the same work"},
+                  {"--peer-compile", "", "synthesize: also the peer under torch.compile (minutes)"},
+                  {"--step-ms", "T", "also beside a stand-in for training of T ms a step"},
+                  {"--seconds", "S", "how long to measure, once warm (default 10)"},
+                  {"--size", "NAME", "synthesize: tiny, small, normal or big (default normal)"},
+                  {"--batches", "N,...", "synthesize: texts at once (default 16,64,256)"},
+                  {"--codes", "N", "synthesize: codes of a text (default 215: ten seconds)"},
+                  {"--precision", "P", "synthesize: auto, fp32, tf32, bf16 or fp16"},
+                  {"--format", "F", "md, csv or json (default md)"}},
+      .run = run_bench};
 }
 
 }  // namespace tandem

@@ -50,9 +50,10 @@ SpeechBenchOptions options_of(const Arguments& arguments) {
 }
 
 // Codes a second of transformers' GPT-2 of the same size.
-nlohmann::json run_peer(const SpeechBenchOptions& options) {
+nlohmann::json run_peer(const SpeechBenchOptions& options, bool compiled) {
   const XttsGptSize size = xtts_preset(options.model_size).gpt;
-  std::vector<std::string> words{reference_python(), peer_script("xtts_gpt.py"), "--compile"};
+  std::vector<std::string> words{reference_python(), peer_script("xtts_gpt.py")};
+  if (compiled) words.push_back("--compile");
   const auto add = [&](const char* flag, int64_t value) {
     words.insert(words.end(), {flag, std::to_string(value)});
   };
@@ -145,7 +146,9 @@ int bench_synthesize_command(const Arguments& arguments, const Config& config) {
   const Strategy strategy = setup_gpu_strategy(false);
   const SpeechBench bench =
       bench_speech(DeviceRegistry::get().find(strategy.replicas.front()), options);
-  const nlohmann::json peer = arguments.has("--peer") ? run_peer(options) : nlohmann::json();
+  const bool compiled = arguments.has("--peer-compile");
+  const nlohmann::json peer =
+      arguments.has("--peer") || compiled ? run_peer(options, compiled) : nlohmann::json();
   format == "json" ? print_document(bench, peer) : print_rows(bench, peer, format == "csv");
   return 0;
 }
