@@ -57,7 +57,7 @@ CacheRequest cache_request(const Arguments& arguments) {
       std::find(request.kinds.begin(), request.kinds.end(), "codes") != request.kinds.end();
   if (codes && request.dvae.empty()) {
     throw Error(ErrorKind::usage, "--cache codes needs the DVAE that makes them")
-        .hint("add --dvae FILE.safetensors");
+        .hint("add --dvae dvae.pth, or a .safetensors");
   }
   return request;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_writing.h"
 #include "util/scratch.h"
 
 namespace tandem::tests {
@@ -23,6 +24,26 @@ TEST(DvaeEncoder, GivesTheCodesOfCoqui) {
     EXPECT_EQ(codes.size(1), encoder.codes_of(frames));
     EXPECT_TRUE(at::equal(codes, tensors.at("test.codes." + of))) << frames << " frames";
   }
+}
+
+TEST(DvaeEncoder, OfCoquiTakesTheMelStatisticsBesideIt) {
+  const TestFolder folder;
+  std::vector<PthItem> items;
+  for (const auto& [name, tensor] : read_safetensors(fixture).tensors) {
+    if (name.starts_with("encoder.") || name.starts_with("codebook."))
+      items.push_back({{name}, TensorToWrite::of(tensor)});
+  }
+  write_pth(folder / "dvae.pth", items);
+  const std::string path = (folder / "dvae.pth").string();
+  const Thrown thrown = thrown_by([&] { DvaeEncoder::load(path); });
+  EXPECT_EQ(thrown.kind, "io");
+  EXPECT_TRUE(contains(thrown.sentence, "no mel_stats.pth")) << thrown.sentence;
+  const at::Tensor stats = at::linspace(1, 3, 80);
+  write_pth(folder / "mel_stats.pth", {{{}, TensorToWrite::of(stats)}});
+  EXPECT_TRUE(at::equal(DvaeEncoder::load(path).mel_stats, stats));
+  write_pth(folder / "mel_stats.pth",
+            {{{"a"}, TensorToWrite::of(stats)}, {{"b"}, TensorToWrite::of(stats)}});
+  EXPECT_EQ(thrown_by([&] { DvaeEncoder::load(path); }).kind, "corrupt");
 }
 
 TEST(DvaeEncoder, AFileThatIsNoneSaysWhatIsMissing) {

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "models/xtts/mel_stats.h"
+#include "tandem/error.h"
+
 namespace tandem {
 
 at::Tensor convolve(const DvaeEncoder::Convolution& layer, const at::Tensor& x, int64_t stride) {
@@ -85,6 +88,18 @@ void DvaeEncoder::list(const std::string& prefix, const ListTensor& tensor) {
          {.deviation = 1, .parameter = false});
 }
 
+// Coqui keeps them in a file of their own; without them its codes would be those of other mels.
+static at::Tensor stats_beside(const TensorFile& file) {
+  const std::filesystem::path folder = file.path().parent_path();
+  const std::filesystem::path found = find_mel_stats(folder.empty() ? "." : folder);
+  if (!found.empty()) return read_mel_stats(found);
+  if (file.format() == "safetensors") return {};  // made without any
+  throw Error(ErrorKind::io, fmt::format("`{}` needs the mel statistics it was trained with: there "
+                                         "is no mel_stats.pth or mel_norms.pth beside it",
+                                         file.path().string()))
+      .hint("copy that file of the released model there");
+}
+
 DvaeEncoder DvaeEncoder::load(const std::string& path) {
   const auto file = open_tensor_file(path);
   Weights weights(*file, prefix_in(*file));
@@ -93,6 +108,7 @@ DvaeEncoder DvaeEncoder::load(const std::string& path) {
   encoder.list("", load_from(weights));
   encoder.mel_stats = weights.take_if_there("mel_stats");
   weights.require_complete("DVAE");
+  if (!encoder.mel_stats.defined()) encoder.mel_stats = stats_beside(*file);
   return encoder;
 }
 

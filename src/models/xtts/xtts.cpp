@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "models/xtts/mel_stats.h"
 #include "tandem/error.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -35,16 +36,10 @@ void tell_unknown(const Weights& weights) {
            join(unknown, ", "), all > shown ? ", …" : "");
 }
 
-// From the weights, else from the folder's own file, which holds nothing else.
+// From the weights, else from the folder's own file.
 at::Tensor load_mel_stats(Weights& weights, const XttsFolder& folder) {
-  if (weights.has("mel_stats") || folder.mel_stats_file.empty()) return weights.take("mel_stats");
-  const auto file = open_tensor_file(folder.mel_stats_file);
-  if (file->entries().size() != 1) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("`{}` holds {} tensors; expected one, the mel_stats",
-                            folder.mel_stats_file.string(), file->entries().size()));
-  }
-  return file->read(file->entries().front().name).to(at::kFloat).contiguous();
+  const bool own_file = !weights.has("mel_stats") && !folder.mel_stats_file.empty();
+  return own_file ? read_mel_stats(folder.mel_stats_file) : weights.take("mel_stats");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/xtts/mel_stats.h"
 #include "tandem/error.h"
 #include "text/tokenizer.h"
 #include "util/atomic_file.h"
@@ -111,8 +112,7 @@ XttsFolder XttsFolder::open(const fs::path& folder_or_file) {
   if (folder.vocabulary_file.empty()) fail_missing(folder.path, "vocab.json");
   folder.speakers_file = first_there(folder.path, {"speakers.safetensors", "speakers_xtts.pth"});
   folder.dvae_file = first_there(folder.path, {"dvae.safetensors", "dvae.pth"});
-  folder.mel_stats_file =
-      first_there(folder.path, {"mel_stats.safetensors", "mel_stats.pth", "mel_norms.pth"});
+  folder.mel_stats_file = find_mel_stats(folder.path);
   fill_text_ids(folder.config.gpt, folder.vocabulary_file);
   return folder;
 }
