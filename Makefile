@@ -66,7 +66,7 @@ check-fresh:
 	@scripts/check-fresh.sh
 
 format:
-	@git ls-files -z '*.h' '*.cpp' '*.cu' | xargs -0 clang-format -i
+	@git ls-files -z '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format -i
 
 # `make lint LINT=all`: clang-tidy over everything, which takes long.
 lint: configure

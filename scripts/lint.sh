@@ -16,7 +16,7 @@ need() {
   command -v "$1" >/dev/null || { echo "lint: error: \`$1\` is missing: apt-get install $1" >&2; exit 1; }
 }
 
-formatting() { git ls-files -z '*.h' '*.cpp' '*.cu' | xargs -0 clang-format --dry-run -Werror; }
+formatting() { git ls-files -z '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format --dry-run -Werror; }
 layers() { python3 tests/support/check_layers.py . >"$build/layers.log" || { cat "$build/layers.log"; return 1; }; }
 shell_syntax() {
   local file wrong=0

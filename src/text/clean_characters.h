@@ -10,8 +10,8 @@ namespace tandem {
 std::u32string decode_utf8(std::string_view text);
 std::string encode_utf8(std::u32string_view text);
 
-bool is_python_space(char32_t c);  // \s as Python has it
-bool is_python_word(char32_t c);           // \w: letters and numbers of any script and _; no marks
+bool is_python_space(char32_t c);   // \s as Python has it
+bool is_python_word(char32_t c);    // \w: letters and numbers of any script and _; no marks
 bool is_decimal_digit(char32_t c);  // \d: of any script
 inline bool is_ascii_digit(char32_t c) { return c >= U'0' && c <= U'9'; }
 bool is_upper(char32_t c);

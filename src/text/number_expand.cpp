@@ -137,7 +137,8 @@ size_t ordinal_ending(std::u32string_view text, size_t at, LanguageId language) 
     while (next < text.size() && is_python_space(text[next])) ++next;
     if (next == end || next == text.size()) continue;
     // German nouns have capitals, so they say nothing about where a sentence starts.
-    const bool goes_on = language == LanguageId::de ? is_python_word(text[next]) : is_lower(text[next]);
+    const bool goes_on =
+        language == LanguageId::de ? is_python_word(text[next]) : is_lower(text[next]);
     if (goes_on) return 1;
   }
   return 0;

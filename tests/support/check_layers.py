@@ -13,7 +13,7 @@ RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 def main(root: pathlib.Path) -> int:
     wrong = []
     for path in sorted((root / "src").rglob("*")):
-        if path.suffix not in {".h", ".cpp", ".cu"}:
+        if path.suffix not in {".h", ".cpp", ".cu", ".cuh"}:
             continue
         parts = path.relative_to(root / "src").parts
         if len(parts) == 1:
