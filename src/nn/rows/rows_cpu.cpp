@@ -7,6 +7,14 @@
 #include <cmath>
 #include <cstring>
 
+// A version for each of these processors, chosen when the program starts. The thread sanitizer is
+// not yet up at that moment and would crash.
+#ifdef __SANITIZE_THREAD__
+#define FOR_EACH_PROCESSOR
+#else
+#define FOR_EACH_PROCESSOR __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+#endif
+
 namespace tandem {
 namespace {
 
@@ -20,9 +28,9 @@ __attribute__((always_inline)) inline void load(Lanes& value, const float* from)
 }
 
 // Up to 4 rows by 32 columns. The same sums in the same order for every row.
-__attribute__((target_clones("avx512f", "arch=haswell", "default"))) void product_tile(
-    const float* x, int64_t rows, int64_t inner, const float* weight, int64_t columns,
-    const float* bias, float* out) {
+FOR_EACH_PROCESSOR void product_tile(const float* x, int64_t rows, int64_t inner,
+                                     const float* weight, int64_t columns, const float* bias,
+                                     float* out) {
   Lanes sums[tile_rows][tile_lanes];
   for (int64_t r = 0; r < tile_rows; ++r)
     for (int64_t c = 0; c < tile_lanes; ++c) sums[r][c] = Lanes{};
@@ -46,9 +54,9 @@ __attribute__((target_clones("avx512f", "arch=haswell", "default"))) void produc
 }
 
 // What is left at the right edge, one column at a time.
-__attribute__((target_clones("avx512f", "arch=haswell", "default"))) void product_column(
-    const float* x, int64_t rows, int64_t inner, const float* weight, int64_t columns, float bias,
-    float* out) {
+FOR_EACH_PROCESSOR void product_column(const float* x, int64_t rows, int64_t inner,
+                                       const float* weight, int64_t columns, float bias,
+                                       float* out) {
   for (int64_t r = 0; r < rows; ++r) {
     float sum = 0;
     for (int64_t k = 0; k < inner; ++k) sum += weight[k * columns] * x[r * inner + k];
