@@ -106,7 +106,9 @@ TEST(SynthesizerSoak, SixtyFourCallersGetTheirOwnSoundAndMemoryStaysFlat) {
   EXPECT_EQ(counts.streamed_wrong, 0);
   EXPECT_GT(counts.done, 20);
   EXPECT_GT(counts.given_up, 0);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // their own memory grows
   EXPECT_LT(after - before, int64_t{64} << 20) << "grew from " << before << " bytes";
+#endif
   std::printf("%ld spoken, %ld given up, %ld MiB, then %ld MiB\n", counts.done.load(),
               counts.given_up.load(), before >> 20, after >> 20);
 }
