@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-class FileBytes final : public ByteSource {
+class FileBytes final : public StoredBytes {
  public:
   explicit FileBytes(const std::filesystem::path& path) {
     name_ = path.string();
@@ -57,7 +57,7 @@ class FileBytes final : public ByteSource {
   int file_ = -1;
 };
 
-class MemoryBytes final : public ByteSource {
+class MemoryBytes final : public StoredBytes {
  public:
   MemoryBytes(std::string_view bytes, std::string name) : bytes_(bytes) {
     size_ = bytes.size();
@@ -73,7 +73,7 @@ class MemoryBytes final : public ByteSource {
 
 }  // namespace
 
-void ByteSource::read(uint64_t offset, void* to, uint64_t count) const {
+void StoredBytes::read(uint64_t offset, void* to, uint64_t count) const {
   if (offset > size_ || count > size_ - offset) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("`{}` ends at byte {}, where {} bytes from {} on were expected", name_,
@@ -82,18 +82,18 @@ void ByteSource::read(uint64_t offset, void* to, uint64_t count) const {
   fetch(offset, to, count);
 }
 
-std::string ByteSource::read(uint64_t offset, uint64_t count) const {
+std::string StoredBytes::read(uint64_t offset, uint64_t count) const {
   if (count > size_) read(offset, nullptr, count);  // says so; takes no memory for it
   std::string bytes(count, '\0');
   read(offset, bytes.data(), count);
   return bytes;
 }
 
-std::unique_ptr<ByteSource> open_bytes(const std::filesystem::path& path) {
+std::unique_ptr<StoredBytes> open_bytes(const std::filesystem::path& path) {
   return std::make_unique<FileBytes>(path);
 }
 
-std::unique_ptr<ByteSource> bytes_in_memory(std::string_view bytes, std::string name) {
+std::unique_ptr<StoredBytes> bytes_in_memory(std::string_view bytes, std::string name) {
   return std::make_unique<MemoryBytes>(bytes, std::move(name));
 }
 

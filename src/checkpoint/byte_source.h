@@ -10,9 +10,9 @@
 
 namespace tandem {
 
-class ByteSource {
+class StoredBytes {
  public:
-  virtual ~ByteSource() = default;
+  virtual ~StoredBytes() = default;
   uint64_t size() const { return size_; }
   const std::string& name() const { return name_; }  // for errors
 
@@ -27,8 +27,8 @@ class ByteSource {
   std::string name_;
 };
 
-std::unique_ptr<ByteSource> open_bytes(const std::filesystem::path& path);  // Error(io)
+std::unique_ptr<StoredBytes> open_bytes(const std::filesystem::path& path);  // Error(io)
 // The bytes must outlive it.
-std::unique_ptr<ByteSource> bytes_in_memory(std::string_view bytes, std::string name);
+std::unique_ptr<StoredBytes> bytes_in_memory(std::string_view bytes, std::string name);
 
 }  // namespace tandem

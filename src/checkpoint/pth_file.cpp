@@ -20,7 +20,7 @@ constexpr uint64_t largest_pickle = uint64_t{64} << 20;
 
 class PthFile final : public TensorFile {
  public:
-  explicit PthFile(std::unique_ptr<ByteSource> bytes) : bytes_(std::move(bytes)) {
+  explicit PthFile(std::unique_ptr<StoredBytes> bytes) : bytes_(std::move(bytes)) {
     path_ = bytes_->name();
     const std::string start = bytes_->read(0, std::min<uint64_t>(4, bytes_->size()));
     starts_like_zip(start) ? open_zip() : open_legacy();
@@ -133,14 +133,14 @@ class PthFile final : public TensorFile {
     return is_bool ? value.ne(0) : value;
   }
 
-  std::unique_ptr<ByteSource> bytes_;
+  std::unique_ptr<StoredBytes> bytes_;
   std::vector<PthTensor> tensors_;
   std::vector<uint64_t> offsets_;  // of each tensor's storage in the file
 };
 
 }  // namespace
 
-std::unique_ptr<TensorFile> open_pth(std::unique_ptr<ByteSource> bytes) {
+std::unique_ptr<TensorFile> open_pth(std::unique_ptr<StoredBytes> bytes) {
   return std::make_unique<PthFile>(std::move(bytes));
 }
 

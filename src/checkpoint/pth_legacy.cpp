@@ -15,7 +15,7 @@ constexpr int64_t protocol = 1001;
 
 class LegacyReader {
  public:
-  LegacyReader(const ByteSource& bytes, uint64_t largest_pickle)
+  LegacyReader(const StoredBytes& bytes, uint64_t largest_pickle)
       : bytes_(bytes), largest_pickle_(largest_pickle) {}
 
   // Where the pickles end is known only once they were run: with ever more of the file, until it is
@@ -119,7 +119,7 @@ class LegacyReader {
     if (place != bytes_.size()) refuse("it holds more than its storages");
   }
 
-  const ByteSource& bytes_;
+  const StoredBytes& bytes_;
   uint64_t largest_pickle_, data_ = 0;
   std::vector<std::string> keys_;
   std::vector<PthStorage> storages_;
@@ -127,7 +127,7 @@ class LegacyReader {
 
 }  // namespace
 
-PthLegacy read_pth_legacy(const ByteSource& bytes, uint64_t largest_pickle) {
+PthLegacy read_pth_legacy(const StoredBytes& bytes, uint64_t largest_pickle) {
   return LegacyReader(bytes, largest_pickle).read();
 }
 

@@ -20,6 +20,6 @@ struct PthLegacy {
 };
 
 // Throws Error(corrupt).
-PthLegacy read_pth_legacy(const ByteSource& bytes, uint64_t largest_pickle);
+PthLegacy read_pth_legacy(const StoredBytes& bytes, uint64_t largest_pickle);
 
 }  // namespace tandem

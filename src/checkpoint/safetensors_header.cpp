@@ -61,7 +61,7 @@ class HeaderWatch final : public nlohmann::json_sax<Json> {
 
 class HeaderReader {
  public:
-  explicit HeaderReader(const ByteSource& bytes) : bytes_(bytes) {}
+  explicit HeaderReader(const StoredBytes& bytes) : bytes_(bytes) {}
 
   SafetensorsHeader read() {
     const Json json = read_json();
@@ -172,13 +172,13 @@ class HeaderReader {
     }
   }
 
-  const ByteSource& bytes_;
+  const StoredBytes& bytes_;
   uint64_t data_size_ = 0;
 };
 
 }  // namespace
 
-SafetensorsHeader read_safetensors_header(const ByteSource& bytes) {
+SafetensorsHeader read_safetensors_header(const StoredBytes& bytes) {
   return HeaderReader(bytes).read();
 }
 

@@ -27,6 +27,6 @@ struct SafetensorsHeader {
 };
 
 // Throws Error(corrupt) for a file that is not well-formed.
-SafetensorsHeader read_safetensors_header(const ByteSource& bytes);
+SafetensorsHeader read_safetensors_header(const StoredBytes& bytes);
 
 }  // namespace tandem

@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-at::Tensor read_tensor(const ByteSource& bytes, const SafetensorsHeader& header,
+at::Tensor read_tensor(const StoredBytes& bytes, const SafetensorsHeader& header,
                        const SafetensorsEntry& entry) {
   at::Tensor tensor = at::empty(entry.shape, entry.type);
   if (entry.type == at::kBool) {  // any byte but 0 is true; a bool of C++ may hold 0 and 1 only
@@ -19,7 +19,7 @@ at::Tensor read_tensor(const ByteSource& bytes, const SafetensorsHeader& header,
 
 class LazyFile final : public TensorFile {
  public:
-  explicit LazyFile(std::unique_ptr<ByteSource> bytes)
+  explicit LazyFile(std::unique_ptr<StoredBytes> bytes)
       : bytes_(std::move(bytes)), header_(read_safetensors_header(*bytes_)) {
     path_ = bytes_->name();
     format_ = "safetensors";
@@ -33,11 +33,11 @@ class LazyFile final : public TensorFile {
   at::Tensor read_entry(size_t place) const override {
     return read_tensor(*bytes_, header_, header_.entries[place]);
   }
-  std::unique_ptr<ByteSource> bytes_;
+  std::unique_ptr<StoredBytes> bytes_;
   SafetensorsHeader header_;
 };
 
-SafetensorsFile read_all(const ByteSource& bytes) {
+SafetensorsFile read_all(const StoredBytes& bytes) {
   const SafetensorsHeader header = read_safetensors_header(bytes);
   SafetensorsFile file;
   file.metadata = header.metadata;
@@ -56,7 +56,7 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
   return read_all(*open_bytes(path));
 }
 
-std::unique_ptr<TensorFile> open_safetensors(std::unique_ptr<ByteSource> bytes) {
+std::unique_ptr<TensorFile> open_safetensors(std::unique_ptr<StoredBytes> bytes) {
   return std::make_unique<LazyFile>(std::move(bytes));
 }
 

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-std::unique_ptr<TensorFile> open_source(std::unique_ptr<ByteSource> bytes) {
+std::unique_ptr<TensorFile> open_source(std::unique_ptr<StoredBytes> bytes) {
   const std::string start = bytes->read(0, std::min<uint64_t>(bytes->size(), 16));
   if (starts_like_pth(start)) return open_pth(std::move(bytes));
   // The first byte of a safetensors header follows its length.

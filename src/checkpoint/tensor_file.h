@@ -20,7 +20,7 @@
 
 namespace tandem {
 
-class ByteSource;
+class StoredBytes;
 
 struct TensorEntry {
   std::string name;
@@ -64,7 +64,7 @@ std::unique_ptr<TensorFile> open_tensor_file(const std::filesystem::path& path);
 std::unique_ptr<TensorFile> open_tensor_bytes(std::string_view bytes, const std::string& name);
 
 // The formats one by one, for open_tensor_file.
-std::unique_ptr<TensorFile> open_safetensors(std::unique_ptr<ByteSource> bytes);
-std::unique_ptr<TensorFile> open_pth(std::unique_ptr<ByteSource> bytes);
+std::unique_ptr<TensorFile> open_safetensors(std::unique_ptr<StoredBytes> bytes);
+std::unique_ptr<TensorFile> open_pth(std::unique_ptr<StoredBytes> bytes);
 
 }  // namespace tandem

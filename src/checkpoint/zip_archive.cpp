@@ -31,7 +31,7 @@ struct Entry {
 
 class DirectoryReader {
  public:
-  explicit DirectoryReader(const ByteSource& bytes) : bytes_(bytes) {}
+  explicit DirectoryReader(const StoredBytes& bytes) : bytes_(bytes) {}
 
   std::vector<ZipMember> read() const {
     const Directory directory = find_directory();
@@ -220,12 +220,12 @@ class DirectoryReader {
     entry.member.offset = entry.header_end;
   }
 
-  const ByteSource& bytes_;
+  const StoredBytes& bytes_;
 };
 
 }  // namespace
 
-ZipArchive::ZipArchive(const ByteSource& bytes) : members_(DirectoryReader(bytes).read()) {
+ZipArchive::ZipArchive(const StoredBytes& bytes) : members_(DirectoryReader(bytes).read()) {
   by_name_.resize(members_.size());
   std::iota(by_name_.begin(), by_name_.end(), size_t{0});
   std::sort(by_name_.begin(), by_name_.end(),

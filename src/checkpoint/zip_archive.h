@@ -19,7 +19,7 @@ struct ZipMember {
 
 class ZipArchive {
  public:
-  explicit ZipArchive(const ByteSource& bytes);
+  explicit ZipArchive(const StoredBytes& bytes);
   const std::vector<ZipMember>& members() const { return members_; }  // in the order of the file
   const ZipMember* find(const std::string& name) const;               // nullptr: none
 

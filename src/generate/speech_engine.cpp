@@ -32,6 +32,7 @@ struct Speaking {
   SpeechResult result;
   Clock::time_point submitted = Clock::now();
   int place = -1;
+  int64_t max_codes = 0;     // the stop code included
   int64_t drawn = 0;         // codes, the stop code included: as many latents
   int64_t next_chunk = 0;    // codes at which the next piece of sound is asked for
   int64_t frames_asked = 0;  // of sound
@@ -197,20 +198,21 @@ struct SpeechEngine::State {
   }
 
   void begin(const SpeakingPtr& speaking, int place) {
+    const int64_t most = model.gpt.size.max_new_codes(), wanted = speaking->request.max_codes;
     speaking->place = place;
+    speaking->max_codes = wanted > 0 ? std::min(wanted, most) : most;
     speaking->next_chunk = speaking->request.first_chunk_codes;
     speaking->result.wait_seconds = seconds_since(speaking->submitted);
   }
 
   DecodeStart start_of(const Speaking& speaking) const {
     const SpeechRequest& request = speaking.request;
-    const int64_t most = model.gpt.size.max_new_codes();
     return {.place = speaking.place,
             .prompt = speaking.prompt,
             .sampling = request.sampling,
             .greedy = request.greedy,
             .key = draw_key(request.seed),
-            .max_codes = request.max_codes > 0 ? std::min(request.max_codes, most) : most};
+            .max_codes = speaking.max_codes};
   }
 
   void queue_start(std::vector<DecodeStart> starts) {
@@ -264,11 +266,10 @@ struct SpeechEngine::State {
 
   void take_code(const SpeakingPtr& speaking, int64_t code) {
     const SpeechRequest& request = speaking->request;
-    const int64_t most = start_of(*speaking).max_codes;
     ++speaking->drawn;
     const bool stops = code == model.gpt.size.stop_audio_token;
     if (!stops) speaking->result.codes.push_back(code);
-    if (stops || speaking->drawn >= most) {
+    if (stops || speaking->drawn >= speaking->max_codes) {
       end(speaking, stops ? SpeechEnd::stop_token : SpeechEnd::max_codes);
       ask_for_sound(speaking, /*last=*/true);
       places[static_cast<size_t>(speaking->place)] = nullptr;
