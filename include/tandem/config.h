@@ -22,6 +22,7 @@ struct ModelConfig {
   std::string name = "musicgen-small";  // text to audio: a folder in paths.model_dir
   std::string size = "tiny";            // tiny | small | normal | big
   std::string dtype = "auto";  // auto | float32 | bfloat16 | float16: weights when generating
+  std::optional<std::string> pretrained = {};  // a model folder training starts from
 };
 
 struct DataConfig {
@@ -57,6 +58,7 @@ struct DataConfig {
   double pitch_shift_semitones = 0;
   double warn_bad_share = 0.05;
   double max_bad_share = 0.20;
+  double validation_share = 0.01;  // of the training data, where no val_data is given
 };
 
 struct TrainingConfig {
@@ -65,7 +67,35 @@ struct TrainingConfig {
   std::optional<std::string> visible_gpus = {};  // "0", "0,1", UUIDs; none: all
   int64_t epochs = 100;
   std::optional<int64_t> max_steps = {};
-  double learning_rate = 1e-3;
+  std::string stage_steps = "";  // stage all: steps of dvae, gpt and decoder: "3000,9000,6000"
+  std::optional<double> learning_rate = {};  // none: what fits the stage
+  std::string schedule = "constant";  // constant | cosine | restarts | noam | multistep
+  int64_t warmup_steps = 0;
+  double final_learning_rate = 0.1;  // cosine, restarts: share of learning_rate at the end
+  int64_t restart_steps = 1000;      // restarts: length of the first cycle; each is twice as long
+  std::string milestones = "900000,2700000,5400000";  // multistep
+  double milestone_factor = 0.5;
+  double weight_decay = 0.01;
+  double beta1 = 0.9, beta2 = 0.96;
+  double gradient_clip = 1.0;  // largest norm; 0: none
+  double ema_decay = 0;        // moving average of the weights, saved beside them; 0: none
+  double dropout = 0.1;        // of the GPT: embeddings and both branches of every layer
+  double text_loss_weight = 0.01;
+  bool mask_conditioning = true;  // codes of the slice that tells the voice are not learned
+  bool recompute = false;         // activations are computed again instead of kept
+  int64_t lora_rank = 0;          // GPT: train low-rank additions instead of the weights; 0: no
+  double lora_alpha = 16;
+  std::string compat = "none";       // none | coqui
+  int64_t early_stop_patience = 0;   // validations without a better loss; 0: never
+  int64_t max_bad_steps = 10;        // steps skipped one after another until the run stops
+  double spike_factor = 20;          // a gradient norm so many times the usual is skipped; 0: never
+  int64_t dvae_codes = 0;            // codes the DVAE learns with before the selection; 0: 8 times
+  double codebook_decay = 0.99;
+  double commitment = 0.25;
+  int64_t segment_codes = 32;        // decoder: codes of one window of sound
+  double own_codes_share = 0.25;     // decoder: clips spoken from the model's own codes
+  double feature_loss_weight = 2, mel_loss_weight = 45, speaker_loss_weight = 1;
+  int64_t discriminator_start = 0;   // decoder: first step with discriminators
   int64_t gradient_accumulation_steps = 1;
   int64_t seed = 0;
   bool deterministic = false;
@@ -107,6 +137,11 @@ struct PathsConfig {
 struct ObserveConfig {
   int64_t log_step = 10;      // steps between lines when standard error is no terminal
   int64_t memory_step = 100;  // steps between memory lines under memory isolation
+  int64_t sample_step = 1000;  // steps between samples to look at and to listen to; 0: at the end
+  std::string sample_text = "";  // sentences to speak, one a line of this file; empty: some of the
+                                 // validation clips
+  int64_t sample_count = 4;
+  bool tensorboard = true;
 };
 
 struct Config {

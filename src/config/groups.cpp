@@ -67,6 +67,11 @@ std::vector<Entry> group_entries(const std::string& section, const std::string& 
   return read_settings_file(file, {.section = section, .source = source}).entries;
 }
 
+std::vector<Entry> named_entries(const std::string& folder, const std::string& name,
+                                 const Source& source, const std::string& place) {
+  return read_settings_file(choice_file(folder, name, place), {.source = source}).entries;
+}
+
 std::vector<Entry> preset_entries(const std::string& name, const std::set<std::string>& replaced,
                                   const std::string& place) {
   const fs::path file = choice_file(preset_group, name, place);

@@ -1,5 +1,5 @@
 // Named sets of values in configs/: `configs/<section>/<choice>.yaml` for one section,
-// `configs/preset/<name>.yaml` for all of them.
+// `configs/preset/<name>.yaml` and `configs/levels/<name>.yaml` for all of them.
 #pragma once
 
 #include <set>
@@ -19,6 +19,10 @@ std::vector<std::string> group_choices(const std::string& group);
 // The values of `section=choice`. `place` is where the choice was made. Throws Error(config) for a
 // choice that does not exist, with those that do.
 std::vector<Entry> group_entries(const std::string& section, const std::string& choice,
+                                 const Source& source, const std::string& place);
+
+// The values of `configs/<folder>/<name>.yaml`, a file of all sections.
+std::vector<Entry> named_entries(const std::string& folder, const std::string& name,
                                  const Source& source, const std::string& place);
 
 // The values of a preset: first its `defaults`, less those of `replaced` sections, for which the

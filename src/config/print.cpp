@@ -47,7 +47,8 @@ std::string row_of(const Setting& setting) {
 std::string settings_markdown() {
   std::string out =
       "# Settings\n\n"
-      "Made from the table in `src/config`. Order, later wins: default, preset, file, group,\n"
+      "Made from the table in `src/config`. Order, later wins: default, level, preset, file, "
+      "group,\n"
       "environment, flag, `key=value`. A key may be written without its section; a name that two\n"
       "sections have then sets both.\n";
   std::string section;

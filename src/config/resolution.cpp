@@ -12,8 +12,8 @@ namespace tandem {
 namespace {
 
 bool given_by_a_person(Source::Layer layer) {
-  return layer != Source::Layer::standard && layer != Source::Layer::preset &&
-         layer != Source::Layer::group;
+  return layer != Source::Layer::standard && layer != Source::Layer::level &&
+         layer != Source::Layer::preset && layer != Source::Layer::group;
 }
 
 std::vector<Match> find_known(const std::string& name, const std::string& place) {

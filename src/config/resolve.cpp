@@ -6,6 +6,7 @@
 
 #include "config/entry.h"
 #include "config/groups.h"
+#include "config/levels.h"
 #include "config/names.h"
 #include "config/overrides.h"
 #include "config/resolution.h"
@@ -34,7 +35,8 @@ class Layers {
     groups_ = chosen_groups(overrides_);
   }
 
-  Resolved resolve() {
+  Resolved resolve(const std::string& level) {
+    resolution_.apply(level_entries(level));
     apply_presets();
     apply_file();
     for (const Override& group : groups_) {
@@ -112,7 +114,12 @@ class Layers {
 
 }  // namespace
 
-Resolved resolve(const ResolveRequest& request) { return Layers(request).resolve(); }
+// The level is a setting like any other, and yet lies below them all: it is looked up first.
+Resolved resolve(const ResolveRequest& request) {
+  Resolved plain = Layers(request).resolve(basic_level);
+  const std::string level = plain.config.training.optimization_level;
+  return level == basic_level ? plain : Layers(request).resolve(level);
+}
 
 Config Config::from_overrides(const std::vector<std::string>& overrides) {
   return resolve({.overrides = overrides, .use_environment = false}).config;

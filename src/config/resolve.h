@@ -1,13 +1,14 @@
 // From all the places where a setting can be given to one Config.
 //
-// Order, later wins: defaults, presets, the file, groups (`data=tta/musiccaps_captions`), the
-// environment, flags, `key=value`. Each layer sets only the keys it names.
+// Order, later wins: defaults, the optimization level, presets, the file, groups
+// (`data=tta/musiccaps_captions`), the environment, flags, `key=value`. Each layer sets only the
+// keys it names.
 //
 // One setting, two names: when the file, the environment, flags and overrides give one setting
 // different values under different names (`--buffer-size 50 prefetch_buffer_size=16`), nobody can
 // know which was meant, and resolve throws. The same name in two layers is ordinary precedence.
-// Presets and groups are named sets of values, not values somebody wrote down for this run: they
-// never take part in such a quarrel.
+// Levels, presets and groups are named sets of values, not values somebody wrote down for this run:
+// they never take part in such a quarrel.
 #pragma once
 
 #include <map>
@@ -20,7 +21,7 @@
 namespace tandem {
 
 struct Source {
-  enum class Layer { standard, preset, file, group, environment, flag, override_ };
+  enum class Layer { standard, level, preset, file, group, environment, flag, override_ };
   Layer layer = Layer::standard;
   std::string where = "default";  // "preset rtx4090", "config.yaml:12", "--batch-size", "epochs=3"
 };

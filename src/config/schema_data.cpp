@@ -16,6 +16,10 @@ std::vector<Setting> model_settings() {
       row_of(&ModelConfig::dtype, "model.dtype")
           .choices({"auto", "float32", "bfloat16", "float16"})
           .help("Type of the weights when generating."),
+      row_of(&ModelConfig::pretrained, "model.pretrained")
+          .flag("--pretrained")
+          .readers(read_by_train)
+          .help("Model folder that training starts from; null: a new model of model.size."),
   };
 }
 
@@ -44,7 +48,7 @@ std::vector<Setting> data_settings() {
           .range(1, 1024)
           .flag("--num-workers")
           .aliases({"data.dataloader_num_workers"})
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Threads that read and decode."),
       row_of(&DataConfig::buffer_size, "data.buffer_size")
           .range(1, 100000)
@@ -68,7 +72,7 @@ std::vector<Setting> data_settings() {
           .help("Seconds that training waits at most for a full buffer."),
       row_of(&DataConfig::use_native_loading, "data.use_native_loading")
           .old_names({"data.use_tf_native_loading"})
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Native reader; false: the general decoder for every file, slower, same result."),
       row_of(&DataConfig::prefetch_to_gpu, "data.prefetch_to_gpu")
           .readers(read_by_train | read_by_bench)
@@ -84,16 +88,16 @@ std::vector<Setting> data_settings() {
           .help("Page-locked host memory for copies."),
       row_of(&DataConfig::prefetch_factor, "data.prefetch_factor")
           .range(1, 1024)
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Batches that each worker prepares ahead."),
       row_of(&DataConfig::tokenizer, "data.tokenizer")
           .flag("--tokenizer")
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Vocabulary (Hugging Face JSON); null: vocab.json beside the index, where there is "
                 "one."),
       row_of(&DataConfig::language, "data.language")
           .flag("--language")
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Language of clips whose language the corpus does not say."),
       row_of(&DataConfig::sample_rate, "data.sample_rate")
           .range(1000, 192000)
@@ -106,11 +110,11 @@ std::vector<Setting> data_settings() {
           .help("Front end that makes the mels."),
       row_of(&DataConfig::buckets, "data.buckets")
           .range(1, 64)
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Shapes of batches at most: clips of like length share one."),
       row_of(&DataConfig::batch_seconds, "data.batch_seconds")
           .above(0, 1e6)
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Seconds of sound a batch; null: data.batch_size clips, whatever their length."),
       row_of(&DataConfig::trim_top_db, "data.trim_top_db")
           .above(0, 200)
@@ -122,20 +126,24 @@ std::vector<Setting> data_settings() {
           .help("Loudness every clip is brought to (BS.1770); null: as recorded."),
       row_of(&DataConfig::noise_snr_db, "data.noise_snr_db")
           .range(-20, 120)
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("White noise this far below each clip; null: none."),
       row_of(&DataConfig::pitch_shift_semitones, "data.pitch_shift_semitones")
           .range(0, 24)
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Clips are shifted in pitch by up to this, up or down; 0: not."),
       row_of(&DataConfig::warn_bad_share, "data.warn_bad_share")
           .range(0, 1)
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Share of clips that cannot be used at which a warning comes."),
       row_of(&DataConfig::max_bad_share, "data.max_bad_share")
           .range(0, 1)
-          .readers(read_by_bench)
+          .readers(read_by_train | read_by_bench)
           .help("Share of clips that cannot be used at which the run stops."),
+      row_of(&DataConfig::validation_share, "data.validation_share")
+          .range(0, 0.9)
+          .readers(read_by_train)
+          .help("Share of the training data held out, where no val_data is given."),
   };
 }
 

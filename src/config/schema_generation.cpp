@@ -64,13 +64,25 @@ std::vector<Setting> paths_settings() {
 
 std::vector<Setting> observe_settings() {
   const auto row_of = [](auto member, const char* key) {
-    return row(&Config::observe, member, key).range(1, 1e12).readers(read_by_train);
+    return row(&Config::observe, member, key).readers(read_by_train);
   };
   return {
       row_of(&ObserveConfig::log_step, "observe.log_step")
+          .range(1, 1e12)
           .help("Steps between lines when standard error is no terminal."),
       row_of(&ObserveConfig::memory_step, "observe.memory_step")
+          .range(1, 1e12)
           .help("Steps between memory lines under memory isolation."),
+      row_of(&ObserveConfig::sample_step, "observe.sample_step")
+          .range(0, 1e12)
+          .help("Steps between samples to look at and listen to; 0: only at the end."),
+      row_of(&ObserveConfig::sample_text, "observe.sample_text")
+          .help("File of sentences to speak, one a line; empty: texts of validation clips."),
+      row_of(&ObserveConfig::sample_count, "observe.sample_count")
+          .range(0, 1000)
+          .help("Sentences to speak, or clips to show."),
+      row_of(&ObserveConfig::tensorboard, "observe.tensorboard")
+          .help("Writes event files for TensorBoard."),
   };
 }
 

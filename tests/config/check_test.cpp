@@ -47,11 +47,11 @@ TEST(Types, Numbers) {
   EXPECT_EQ(with("learning_rate=1e-4").training.learning_rate, 1e-4);
   EXPECT_EQ(with("learning_rate=1").training.learning_rate, 1.0);
   EXPECT_EQ(refusal("learning_rate=0"),
-            "`training.learning_rate` must be a number above 0, at most 10, not `0`");
+            "`training.learning_rate` must be a number above 0, at most 10, or null, not `0`");
   EXPECT_EQ(refusal("learning_rate=.nan"),
-            "`training.learning_rate` must be a number above 0, at most 10, not `.nan`");
+            "`training.learning_rate` must be a number above 0, at most 10, or null, not `.nan`");
   EXPECT_EQ(refusal("learning_rate=fast"),
-            "`training.learning_rate` must be a number above 0, at most 10, not `fast`");
+            "`training.learning_rate` must be a number above 0, at most 10, or null, not `fast`");
   EXPECT_EQ(refusal("top_p=1.01"), "`generation.top_p` must be a number from 0 to 1, not `1.01`");
 }
 

@@ -64,7 +64,7 @@ TEST(PrintConfig, SaysWhereEachValueComesFrom) {
   EXPECT_NE(text.find("\ndata:\n"), std::string::npos);
   EXPECT_NE(text.find("\n  batch_size: 32  # --batch-size\n"), std::string::npos);
   EXPECT_NE(text.find("\n  visible_gpus: \"0,1\"  # visible_gpus=0,1\n"), std::string::npos);
-  EXPECT_NE(text.find("\n  learning_rate: 0.001  # default\n"), std::string::npos);
+  EXPECT_NE(text.find("\n  learning_rate: null  # default\n"), std::string::npos);
   EXPECT_NE(text.find("\n  collective_timeout: 60.0  # default\n"), std::string::npos);
 }
 

@@ -54,10 +54,19 @@ TEST(Schema, EveryMemberOfConfigHasARow) {
     ASSERT_NE(start, std::string::npos);
     const std::string body = header.substr(start, header.find("\n};", start) - start);
     const std::regex member_pattern(R"(\n  [\w:<>]+\s+(\w+)( = [^;]*)?;)");
-    for (std::sregex_iterator member(body.begin(), body.end(), member_pattern); member != end;
-         ++member, ++members) {
-      const std::string key = (*section)[2].str() + "." + (*member)[1].str();
+    // Of one declaration, `double beta1 = 0.9, beta2 = 0.96;`, the names behind the first.
+    const std::regex more_pattern(R"(, (\w+) = )");
+    const auto expect_row = [&](const std::string& name) {
+      const std::string key = (*section)[2].str() + "." + name;
       EXPECT_NE(find_by_key(key), nullptr) << key;
+      ++members;
+    };
+    for (std::sregex_iterator member(body.begin(), body.end(), member_pattern); member != end;
+         ++member) {
+      expect_row((*member)[1].str());
+      const std::string whole = (*member)[0].str();
+      for (std::sregex_iterator more(whole.begin(), whole.end(), more_pattern); more != end; ++more)
+        expect_row((*more)[1].str());
     }
   }
   EXPECT_EQ(members, settings().size());
