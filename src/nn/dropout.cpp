@@ -1,0 +1,40 @@
+#include "nn/dropout.h"
+
+#include <ATen/ATen.h>
+
+#include "nn/draw_bits.h"
+#include "nn/dropout_launch.h"
+#include "tandem/error.h"
+#include "util/counted_random.h"
+
+namespace tandem {
+
+at::Tensor dropout_factors(const CountedDropout& dropout, const at::Tensor& like, uint64_t branch) {
+  at::Tensor factors =
+      at::empty(like.sizes(), like.options().requires_grad(false).dtype(at::kFloat));
+  const uint64_t key = counted_draw(dropout.seed, "dropout", branch, 0);
+  // Drawn bits below this are dropped.
+  const auto limit = static_cast<uint32_t>(dropout.share * 4294967296.0);
+  const auto kept = static_cast<float>(1 / (1 - dropout.share));
+  if (like.is_cuda()) {
+#ifdef TANDEM_WITH_CUDA
+    dropout_factors_cuda(factors, key, dropout.step, limit, kept);
+#else
+    throw Error(ErrorKind::internal, "this build has no CUDA, but a tensor is on a GPU");
+#endif
+  } else {
+    const uint64_t now = draw_bits(key, static_cast<uint64_t>(dropout.step.item<int64_t>()));
+    auto* out = factors.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < factors.numel(); ++i) {
+      const auto bits = static_cast<uint32_t>(draw_bits(now, static_cast<uint64_t>(i)) >> 32);
+      out[i] = bits < limit ? 0.0f : kept;
+    }
+  }
+  return factors.to(like.scalar_type());
+}
+
+at::Tensor CountedDropout::operator()(const at::Tensor& x, uint64_t branch) const {
+  return share > 0 ? x * dropout_factors(*this, x, branch) : x;
+}
+
+}  // namespace tandem

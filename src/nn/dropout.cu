@@ -1,0 +1,32 @@
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "nn/draw_bits.h"
+#include "nn/dropout_launch.h"
+
+namespace tandem {
+namespace {
+
+__global__ void factors_kernel(float* out, int64_t count, uint64_t key, const int64_t* step,
+                               uint32_t limit, float kept) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const uint64_t now = draw_bits(key, static_cast<uint64_t>(*step));
+  const auto bits = static_cast<uint32_t>(draw_bits(now, static_cast<uint64_t>(i)) >> 32);
+  out[i] = bits < limit ? 0.0f : kept;
+}
+
+}  // namespace
+
+void dropout_factors_cuda(at::Tensor& factors, uint64_t key, const at::Tensor& step, uint32_t limit,
+                          float kept) {
+  constexpr int threads = 256;
+  const int64_t count = factors.numel();
+  if (count == 0) return;
+  const auto blocks = static_cast<unsigned>((count + threads - 1) / threads);
+  factors_kernel<<<blocks, threads, 0, c10::cuda::getCurrentCUDAStream()>>>(
+      factors.mutable_data_ptr<float>(), count, key, step.const_data_ptr<int64_t>(), limit, kept);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+}  // namespace tandem
