@@ -6,6 +6,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/tensor_writing.h"
 #include "tandem/error.h"
 #include "util/atomic_file.h"
 #include "util/text.h"
@@ -20,8 +21,13 @@ std::string format_state(const RunState& state) {
                                  {"next_batch", state.next_batch},
                                  {"finished", state.finished},
                                  {"last_loss", state.last_loss},
+                                 {"validations_without_gain", state.validations_without_gain},
+                                 {"skipped", state.skipped},
+                                 {"best_step", state.best_step},
+ {"counted_loss", nullptr},
                                  {"best_loss", nullptr}};
   if (state.best_loss) json["best_loss"] = *state.best_loss;
+  if (state.counted_loss) json["counted_loss"] = *state.counted_loss;
   return json.dump(2) + "\n";
 }
 
@@ -34,6 +40,11 @@ RunState parse_state(const fs::path& path) {
     state.finished = json.at("finished").get<bool>();
     state.last_loss = json.at("last_loss").get<double>();
     if (!json.at("best_loss").is_null()) state.best_loss = json.at("best_loss").get<double>();
+    state.validations_without_gain = json.value("validations_without_gain", int64_t{0});
+    state.skipped = json.value("skipped", int64_t{0});
+    state.best_step = json.value("best_step", int64_t{0});
+    if (json.contains("counted_loss") && !json.at("counted_loss").is_null())
+      state.counted_loss = json.at("counted_loss").get<double>();
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorKind::corrupt,
                 fmt::format("`{}` is not a run's state: {}", path.string(), error.what()));
@@ -45,6 +56,12 @@ RunState parse_state(const fs::path& path) {
 bool has_latest(const fs::path& run) {
   std::error_code ignored;
   return fs::symlink_status(run / "latest", ignored).type() != fs::file_type::not_found;
+}
+
+void write_list(const fs::path& path, const NamedTensors& list) {
+  std::map<std::string, TensorToWrite> tensors;
+  for (const auto& [name, tensor] : list) tensors.emplace(name, TensorToWrite::of(tensor));
+  write_safetensors(path, tensors, {});
 }
 
 NamedTensors to_list(SafetensorsFile file) {
@@ -75,10 +92,12 @@ void RunFolder::save(const Checkpoint& checkpoint, bool is_best, int64_t keep) c
   make_folder(path_);
   const std::string name = checkpoint_path(checkpoint.state.step).filename().string();
   FolderDraft draft(path_ / name);
-  write_file_atomically(draft.path() / "model.safetensors",
-                        format_safetensors(checkpoint.weights, {}));
-  write_file_atomically(draft.path() / "optimizer.safetensors",
-                        format_safetensors(checkpoint.optimizer, {}));
+  write_list(draft.path() / "model.safetensors", checkpoint.weights);
+  write_list(draft.path() / "optimizer.safetensors", checkpoint.optimizer);
+  if (!checkpoint.average.empty())
+    write_list(draft.path() / "average.safetensors", checkpoint.average);
+  if (!checkpoint.buffers.empty())
+    write_list(draft.path() / "buffers.safetensors", checkpoint.buffers);
   write_file_atomically(draft.path() / "state.json", format_state(checkpoint.state));
   draft.commit();
   point_link(path_ / "latest", name);
@@ -103,14 +122,27 @@ std::optional<RunState> RunFolder::latest_state() const {
   return parse_state(path_ / "latest" / "state.json");
 }
 
+Checkpoint RunFolder::load(const fs::path& from) const {
+  Checkpoint checkpoint;
+  checkpoint.state = parse_state(from / "state.json");
+  checkpoint.weights = to_list(read_safetensors(from / "model.safetensors"));
+  checkpoint.optimizer = to_list(read_safetensors(from / "optimizer.safetensors"));
+  if (fs::exists(from / "average.safetensors"))
+    checkpoint.average = to_list(read_safetensors(from / "average.safetensors"));
+  if (fs::exists(from / "buffers.safetensors"))
+    checkpoint.buffers = to_list(read_safetensors(from / "buffers.safetensors"));
+  return checkpoint;
+}
+
+std::optional<Checkpoint> RunFolder::load_best() const {
+  if (!fs::exists(path_ / "best")) return load_latest();
+  return load(path_ / "best");
+}
+
 std::optional<Checkpoint> RunFolder::load_latest() const {
   if (!has_latest(path_)) return std::nullopt;
   try {
-    Checkpoint checkpoint;
-    checkpoint.state = parse_state(path_ / "latest" / "state.json");
-    checkpoint.weights = to_list(read_safetensors(path_ / "latest" / "model.safetensors"));
-    checkpoint.optimizer = to_list(read_safetensors(path_ / "latest" / "optimizer.safetensors"));
-    return checkpoint;
+    return load(path_ / "latest");
   } catch (const Error& error) {
     std::error_code ignored;
     const fs::path latest = fs::read_symlink(path_ / "latest", ignored);

@@ -17,10 +17,17 @@ struct RunState {
   bool finished = false;   // the run reached what was asked for
   std::optional<double> best_loss;
   double last_loss = 0;
+  int64_t best_step = 0;
+  // Of early stopping: the last validation loss that counted as better, validations since then.
+  std::optional<double> counted_loss;
+  int64_t validations_without_gain = 0;
+  int64_t skipped = 0;  // steps that were not taken
 };
 
 struct Checkpoint {
   NamedTensors weights, optimizer;
+  NamedTensors average;  // of the weights, under the same names; empty: none is kept
+  NamedTensors buffers;  // what belongs to the model but is not trained
   RunState state;
 };
 
@@ -36,12 +43,14 @@ class RunFolder {
   // What `latest` names; nothing when the folder has no checkpoint. A latest that cannot be read is
   // an Error(corrupt) that names it and the one before it.
   std::optional<Checkpoint> load_latest() const;
+  std::optional<Checkpoint> load_best() const;  // what `best` names, or else `latest`
   std::optional<RunState> latest_state() const;
 
  private:
   std::filesystem::path checkpoint_path(int64_t step) const;
   std::vector<int64_t> saved_steps() const;  // ascending
   void remove_old(int64_t keep) const;
+  Checkpoint load(const std::filesystem::path& checkpoint) const;
   std::filesystem::path path_;
 };
 

@@ -110,7 +110,13 @@ TEST(ByteGpt, EveryParameterHasItsOwnNameAndGetsAGradient) {
 
 TEST(ByteGpt, LearnsOneBatchByHeart) {
   ByteGpt model = ByteGpt::make(byte_gpt_size("tiny"), 0);
-  AdamW optimizer(parameters_of(model), {.learning_rate = 3e-3});
+  std::vector<TrainedTensor> tensors;
+  model.visit([&](const std::string& name, at::Tensor& tensor) {
+    tensors.push_back({name, &tensor});
+  });
+  ParameterStore store(tensors, false);
+  Optimizer optimizer(store, {.largest_norm = 1});
+  const OptimizerInputs inputs_of_a_step{at::full({}, 3e-3, at::kFloat), at::ones({}, at::kFloat)};
   const at::Tensor text =
       make_parameter(1, "text", {4, 65}, 1000).detach().abs().to(at::kLong).remainder(256);
   const at::Tensor inputs = text.narrow(1, 0, 64), targets = text.narrow(1, 1, 64);
@@ -121,9 +127,7 @@ TEST(ByteGpt, LearnsOneBatchByHeart) {
     loss = number(now);
     if (loss < 0.1) break;
     now.backward();
-    optimizer.clip_gradients(1.0);
-    optimizer.step();
-    optimizer.clear_gradients();
+    optimizer.step(inputs_of_a_step);
   }
   EXPECT_LT(loss, 0.1) << "after " << step << " steps";
 }

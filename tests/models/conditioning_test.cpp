@@ -23,6 +23,17 @@ TEST(Conditioning, GivesCoquisLatentsAtAnyWidth) {
   }
 }
 
+TEST(Conditioning, GivesAPaddedRowWhatItGivesItAlone) {
+  const Conditioning conditioning = narrow_conditioning(40, 2);
+  const at::Tensor mels = values("padded", {2, 80, 23}, 2, -1);
+  const at::Tensor lengths = at::tensor({14, 23}, at::kLong);
+  const at::Tensor both = conditioning(mels, lengths);
+  const at::Tensor alone = conditioning(mels.narrow(0, 0, 1).narrow(2, 0, 14));
+  EXPECT_LT(largest_difference(both.narrow(0, 0, 1), alone), 1e-4);
+  EXPECT_LT(largest_difference(both.narrow(0, 1, 1), conditioning(mels.narrow(0, 1, 1))), 1e-4);
+  EXPECT_GT(largest_difference(both.narrow(0, 0, 1), conditioning(mels.narrow(0, 0, 1))), 1e-3);
+}
+
 TEST(Conditioning, GroupsDivideTheWidth) {
   EXPECT_EQ(norm_groups(1024), 32);
   EXPECT_EQ(norm_groups(280), 8);

@@ -55,6 +55,16 @@ void BadFiles::add(int64_t clip, const std::string& path, const std::string& rea
   }
 }
 
+void BadFiles::leave_out(int64_t clip, const std::string& path, const std::string& reason,
+                         const std::string& sentence) {
+  std::lock_guard lock(mutex_);
+  uint8_t& seen = seen_[static_cast<size_t>(clip)];
+  if (seen == 2) return;
+  seen = 2;
+  ++reasons_[reason];
+  append(path, reason, sentence);
+}
+
 void BadFiles::append(const std::string& path, const std::string& reason,
                       const std::string& sentence) {
   if (list_.empty()) return;

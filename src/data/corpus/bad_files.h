@@ -28,7 +28,12 @@ class BadFiles {
   void add(int64_t clip, const std::string& path, const std::string& reason,
            const std::string& sentence);
 
-  int64_t total() const;
+  // Listed and counted likewise, but no fault: the clip is whole, only not for this model. Limits
+  // do not look at it.
+  void leave_out(int64_t clip, const std::string& path, const std::string& reason,
+                 const std::string& sentence);
+
+  int64_t total() const;  // without those left out
   std::map<std::string, int64_t> by_reason() const;
   std::string summary() const;  // "3 missing, 1 truncated"
 
@@ -38,7 +43,7 @@ class BadFiles {
   const std::string list_;
   const BadFileLimits limits_;
   mutable std::mutex mutex_;
-  std::vector<uint8_t> seen_;  // of each clip: 1 tried, 2 bad
+  std::vector<uint8_t> seen_;  // of each clip: 1 tried, 2 bad or left out
   int64_t tried_ = 0, bad_ = 0;
   std::map<std::string, int64_t> reasons_;
   bool warned_ = false;

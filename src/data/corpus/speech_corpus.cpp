@@ -52,7 +52,9 @@ SpeechCorpus SpeechCorpus::open(const std::string& path, const CorpusOptions& op
   std::string index_path;
   ClipIndex index = prepared_index(path, options, index_path);
   auto tokenizer = vocabulary_of(index_path, options.vocabulary);
-  return {std::move(index), std::move(tokenizer), options};
+  SpeechCorpus corpus(std::move(index), std::move(tokenizer), options);
+  corpus.path_ = index_path;
+  return corpus;
 }
 
 SpeechCorpus::SpeechCorpus(ClipIndex index, std::shared_ptr<const Tokenizer> tokenizer,

@@ -26,6 +26,7 @@ class SpeechCorpus {
                const CorpusOptions& options);
 
   const ClipIndex& index() const { return index_; }
+  const std::string& path() const { return path_; }  // of the index; empty: it is in memory only
   const Tokenizer* tokenizer() const { return tokenizer_.get(); }  // nullptr: code points
   // By row: seconds, and how many ids the text has.
   const std::vector<ClipLength>& lengths() const { return lengths_; }
@@ -34,6 +35,7 @@ class SpeechCorpus {
  private:
   void count_ids(int workers);
   ClipIndex index_;
+  std::string path_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::string language_;
   std::vector<ClipLength> lengths_;

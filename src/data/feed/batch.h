@@ -14,6 +14,7 @@ struct Batch {
   int64_t rows = 0;                // that hold something; they come first, the rest is padding
   int64_t whole_rows = 0;          // the same over all replicas
   std::vector<int64_t> clips;      // rows of the corpus behind `rows`
+  std::vector<int64_t> sizes;      // of each of them, where the maker gives it: places it takes
 };
 
 }  // namespace tandem

@@ -70,4 +70,18 @@ Batch ByteCorpus::validation_batch(int64_t first, int64_t count) const {
   return windows(text_, starts);
 }
 
+Batch ByteValidation::prepare(const HostBatch& host) {
+  const int64_t windows = std::max<int64_t>(1, corpus_.validation_windows());
+  const int64_t first = host.index * batch_size_;
+  Batch batch = corpus_.validation_batch(first, batch_size_);
+  batch.index = host.index;
+  batch.rows = std::clamp<int64_t>(windows - first, 0, batch_size_);
+  const at::Device here = DeviceScope::current() ? DeviceScope::current()->torch_device()
+                                                 : at::Device(at::kCPU);
+  // A copy even where host and device share an address space: the batch belongs to the device.
+  for (at::Tensor& field : batch.fields)
+    field = field.to(here, field.scalar_type(), /*non_blocking=*/true, /*copy=*/true);
+  return batch;
+}
+
 }  // namespace tandem

@@ -54,4 +54,21 @@ class ByteBatches final : public BatchMaker {
   int64_t batch_size_;
 };
 
+// Its validation windows in text order, batch by batch; the last batch may have empty rows.
+class ByteValidation final : public BatchMaker {
+ public:
+  ByteValidation(const ByteCorpus& corpus, int64_t batch_size)
+      : corpus_(corpus), batch_size_(batch_size) {}
+  std::unique_ptr<HostBatch> make_host_batch(bool) override {
+    return std::make_unique<HostBatch>();
+  }
+  void plan(HostBatch& host, int64_t index) override { host.index = index; }
+  void run_task(HostBatch&, int) override {}
+  Batch prepare(const HostBatch& host) override;
+
+ private:
+  const ByteCorpus& corpus_;
+  int64_t batch_size_;
+};
+
 }  // namespace tandem

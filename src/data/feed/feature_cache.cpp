@@ -2,30 +2,13 @@
 
 #include <atomic>
 
-#include "audio/signal/loudness.h"
-#include "audio/signal/resample.h"
-#include "audio/signal/trim.h"
-#include "data/corpus/clip_sound.h"
 #include "data/corpus/parallel_rows.h"
+#include "data/feed/clip_shape.h"
 #include "tandem/error.h"
 #include "util/log.h"
 #include "util/signals.h"
 
 namespace tandem {
-namespace {
-
-Waves clip_samples(const ClipIndex& index, int64_t row, const SpeechOptions& options) {
-  const ClipView clip = index[row];
-  const auto file = open_clip(index, row, options.native);
-  at::Tensor samples = at::empty({1, clip.frames}, at::kFloat);
-  file->read_mono(clip.first_frame, clip.frames, samples.mutable_data_ptr<float>());
-  Waves waves = resample({samples, {clip.frames}, clip.sample_rate}, options.sample_rate);
-  if (options.trim_top_db) waves = trim_ends(waves, {.top_db = *options.trim_top_db});
-  if (options.target_lufs) waves = normalise_loudness(waves, *options.target_lufs, loudest_peak);
-  return waves;
-}
-
-}  // namespace
 
 CacheProgress fill_cache(const ClipIndex& index, const SpeechOptions& options, uint64_t recipe,
                          const std::string& path, int workers, const MakeFeatures& make,
@@ -41,7 +24,7 @@ CacheProgress fill_cache(const ClipIndex& index, const SpeechOptions& options, u
   const auto work = [&](int64_t i) {
     const int64_t row = missing[static_cast<size_t>(i)];
     try {
-      const at::Tensor made = make(clip_samples(index, row, options)).contiguous();
+      const at::Tensor made = make(read_clip(index, row, options)).contiguous();
       cache.add(clip_cache_key(index[row], recipe), static_cast<int32_t>(made.size(0)),
                 static_cast<int32_t>(made.size(1)), made.const_data_ptr<float>());
     } catch (const AudioError& error) {

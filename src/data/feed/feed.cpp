@@ -105,6 +105,8 @@ Batch Feed::part(const Batch& whole, int rank) const {
   for (int64_t row = mine.first; row < mine.first + batch.rows; ++row) {
     if (static_cast<size_t>(row) < whole.clips.size())
       batch.clips.push_back(whole.clips[static_cast<size_t>(row)]);
+    if (static_cast<size_t>(row) < whole.sizes.size())
+      batch.sizes.push_back(whole.sizes[static_cast<size_t>(row)]);
   }
   return batch;
 }

@@ -34,7 +34,7 @@ void Feed::prepare_one(RingSlot& slot, std::unique_ptr<HostBatch> host) {
     at::TensorOptions where = at::TensorOptions().device(data_device_.torch_device());
     if (!options_.prefetch_to_device && data_device_.kind() == DeviceKind::cuda)
       where = at::TensorOptions().device(at::kCPU).pinned_memory(options_.pin_memory);
-    slot.batch = {.index = made.index, .rows = made.rows, .clips = made.clips};
+    slot.batch = {.index = made.index, .rows = made.rows, .clips = made.clips, .sizes = made.sizes};
     for (size_t i = 0; i < made.fields.size(); ++i) {
       at::Tensor view =
           slot_view(slot.buffers, i, made.fields[i], made.fields[i].size(0), where, largest(i));

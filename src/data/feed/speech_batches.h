@@ -38,11 +38,24 @@ struct SpeechOptions {
   std::optional<double> noise_snr_db;  // white noise on every clip, another one each epoch
   double pitch_semitones = 0;          // each clip shifted by up to this, up or down
   bool waves = false;                  // also give the samples
-  bool native = true;                  // our own WAV reader
+  int second_rate = 0;  // and once more at this rate, made from the file's own; 0: no. Only with
+                        // `waves`, and only in a SpeechBatch
+  bool native = true;   // our own WAV reader
   bool on_host =
       false;  // the data device is the CPU: a clip is finished by the thread that read it
   const ClipCache* cache = nullptr;  // mels made before; used when it holds every clip
   uint64_t seed = 0;
+};
+
+// A batch with what the host knows of it, for makers that add to it. Tensors are on the device of
+// the open DeviceScope.
+struct SpeechBatch {
+  Batch batch;
+  size_t bucket = 0;
+  int64_t epoch = 0;
+  std::vector<int64_t> token_lengths, mel_lengths;
+  Waves waves;   // [B, samples_of(bucket)]; where asked for
+  Waves second;  // [B, samples_of(bucket, second_rate)]; likewise. Noise is not added to it.
 };
 
 // All that decides what mels a clip gets, as one number: the key under which they are cached.
@@ -58,10 +71,17 @@ class SpeechBatches final : public BatchMaker {
   void plan(HostBatch& host, int64_t index) override;
   void run_task(HostBatch& host, int task) override;  // one row
   std::vector<int64_t> largest_fields() const override;
-  Batch prepare(const HostBatch& host) override;
+  Batch prepare(const HostBatch& host) override { return make(host).batch; }
+  SpeechBatch make(const HostBatch& host);
+
+  const SpeechOptions& options() const { return options_; }
+  // What run_task put into a row, a replacement perhaps; -1: nothing.
+  int64_t clip_of(const HostBatch& host, int row) const;
+  size_t bucket_of(const HostBatch& host) const;
 
   // Shape of a bucket's batches.
-  int64_t samples_of(size_t bucket) const;
+  int64_t samples_of(size_t bucket) const { return samples_of(bucket, options_.sample_rate); }
+  int64_t samples_of(size_t bucket, int rate) const;
   int64_t frames_of(size_t bucket) const;
   int64_t native_reads() const { return native_reads_; }
   int64_t general_reads() const { return general_reads_; }
@@ -71,6 +91,7 @@ class SpeechBatches final : public BatchMaker {
   struct Row;
   struct HostSpeech;
   bool load_clip(HostSpeech& host, int task, int64_t clip);
+  void load_sound(HostSpeech& host, int task, int64_t clip);
   enum class MelsFrom { device, host_threads, cache };
   MelsFrom choose_source() const;
   void read_mels(HostSpeech& host, int task, int64_t clip) const;
@@ -78,9 +99,11 @@ class SpeechBatches final : public BatchMaker {
   float* mel_row(HostSpeech& host, int task, int64_t frames) const;
   void read_samples(int64_t row, float* out);
   void note_general(const AudioInfo& info, const std::string& path);
-  Waves shaped(const HostSpeech& host, Waves waves) const;
-  Batch finish(const HostSpeech& host, const at::Tensor& mels,
-               const std::vector<int64_t>& frames) const;
+  Waves resampled(const HostSpeech& host, const at::Tensor& raw, int rate) const;
+  void shape(const HostSpeech& host, Waves& waves, Waves& second) const;
+  Waves filled_up(Waves waves, size_t bucket) const;
+  SpeechBatch finish(const HostSpeech& host, const at::Tensor& mels,
+                     std::vector<int64_t> frames) const;
 
   const SpeechCorpus& corpus_;
   const BatchOrder& order_;

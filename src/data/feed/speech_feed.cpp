@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
+#include "audio/signal/resample.h"
+#include "data/corpus/drop_reason.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "util/log.h"
@@ -9,20 +14,101 @@
 namespace tandem {
 namespace {
 
-BatchOrder order_of(const SpeechCorpus& corpus, const DataConfig& config, uint64_t seed,
-                    bool shuffle) {
-  std::vector<Bucket> buckets =
-      make_buckets(corpus.lengths(), {.most = config.buckets,
-                                      .batch_size = config.batch_size,
-                                      .batch_seconds = config.batch_seconds.value_or(0)});
-  log_debug("{} clips in {} buckets, {:.1f} % padding", corpus.index().size(), buckets.size(),
-            100 * padding_share(buckets, corpus.lengths()));
-  return {std::move(buckets), {.seed = seed, .shuffle = shuffle}};
+SpeechOptions sound_of(const DataConfig& config, const SpeechFeedOptions& options) {
+  SpeechOptions sound = options.sound ? *options.sound : speech_options(config, options.seed);
+  sound.on_host = options.on_host;
+  return sound;
 }
 
-SpeechOptions with_host(SpeechOptions options, bool on_host) {
-  options.on_host = on_host;
-  return options;
+// Rows within bounds. `left_out` is called with what lies outside.
+using LeftOut =
+    std::function<void(int64_t row, const std::string& reason, const std::string& sentence)>;
+std::vector<int64_t> rows_within(const SpeechCorpus& corpus, const ClipBounds& bounds,
+                                 int sample_rate, const LeftOut& left_out) {
+  const ClipIndex& index = corpus.index();
+  std::vector<int64_t> rows;
+  for (int64_t row = 0; row < index.size(); ++row) {
+    const ClipView clip = index[row];
+    const int64_t samples = resampled_length(clip.frames, clip.sample_rate, sample_rate);
+    const int64_t tokens = corpus.lengths()[static_cast<size_t>(row)].tokens;
+    if (bounds.most_samples > 0 && samples > bounds.most_samples) {
+      left_out(
+          row, to_string(DropReason::too_long),
+          fmt::format("`{}` lasts {:.2f} s; the model takes {:.2f} s at most", index.full_path(row),
+                      clip.seconds(), static_cast<double>(bounds.most_samples) / sample_rate));
+    } else if (bounds.most_tokens > 0 && tokens > bounds.most_tokens) {
+      left_out(row, to_string(DropReason::text_too_long),
+               fmt::format("the text of `{}` has {} tokens; the model takes {} at most",
+                           index.full_path(row), tokens, bounds.most_tokens));
+    } else {
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+std::vector<int64_t> chosen_rows(const SpeechCorpus& corpus, const SpeechFeedOptions& options,
+                                 int sample_rate, const LeftOut& left_out) {
+  return rows_of_side(corpus.index(), rows_within(corpus, options.bounds, sample_rate, left_out),
+                      options.side, options.validation_share);
+}
+
+// Buckets of some rows, whose shapes the model can take.
+std::vector<Bucket> buckets_of(const SpeechCorpus& corpus, const std::vector<int64_t>& rows,
+                               const DataConfig& config, const ClipBounds& bounds,
+                               int sample_rate) {
+  std::vector<ClipLength> lengths;
+  for (const int64_t row : rows) lengths.push_back(corpus.lengths()[static_cast<size_t>(row)]);
+  std::vector<Bucket> buckets =
+      make_buckets(lengths, {.most = config.buckets,
+                             .batch_size = config.batch_size,
+                             .batch_seconds = config.batch_seconds.value_or(0)});
+  log_debug("{} clips in {} buckets, {:.1f} % padding", rows.size(), buckets.size(),
+            100 * padding_share(buckets, lengths));
+  for (Bucket& bucket : buckets) {
+    for (int64_t& clip : bucket.clips) clip = rows[static_cast<size_t>(clip)];
+    if (bounds.most_tokens > 0) bucket.tokens = std::min(bucket.tokens, bounds.most_tokens);
+    if (bounds.most_samples > 0)
+      bucket.seconds =
+          std::min(bucket.seconds, static_cast<double>(bounds.most_samples) / sample_rate);
+  }
+  return buckets;
+}
+
+BatchOrder order_of(const SpeechCorpus& corpus, BadFiles& bad, const DataConfig& config,
+                    const SpeechFeedOptions& options) {
+  const int sample_rate = sound_of(config, options).sample_rate;
+  int64_t left_out = 0;
+  const std::vector<int64_t> rows =
+      chosen_rows(corpus, options, sample_rate,
+                  [&](int64_t row, const std::string& reason, const std::string& sentence) {
+                    ++left_out;
+                    if (options.side != Side::validation)
+                      bad.leave_out(row, corpus.index().full_path(row), reason, sentence);
+                  });
+  if (left_out > 0 && left_out == corpus.index().size()) {
+    throw Error(ErrorKind::data, fmt::format("the model can take none of the {} clips ({})",
+                                             left_out, bad.summary()))
+        .hint("cut the recordings into sentences, or choose a model with more places");
+  }
+  if (left_out > 0 && options.side != Side::validation) {
+    log_info("{} of {} clips are left out, the model cannot take them ({})", left_out,
+             corpus.index().size(), bad.summary());
+  }
+  return {buckets_of(corpus, rows, config, options.bounds, sample_rate),
+          {.seed = options.seed, .shuffle = options.shuffle}};
+}
+
+SpeechCorpus open_corpus(const std::string& path, const DataConfig& config) {
+  return SpeechCorpus::open(path, {.vocabulary = config.tokenizer.value_or(""),
+                                   .language = config.language.value_or(""),
+                                   .workers = static_cast<int>(config.num_workers)});
+}
+
+const std::string& train_data(const DataConfig& config) {
+  if (config.train_data) return *config.train_data;
+  throw Error(ErrorKind::config, "data.train_data is not set: training needs a corpus")
+      .hint("give a folder, a table or an index with --train-data");
 }
 
 }  // namespace
@@ -54,14 +140,39 @@ void announce_loading(const DataConfig& config) {
   }
 }
 
+SpeechFeed::SpeechFeed(SpeechCorpus opened, const DataConfig& config,
+                       const SpeechFeedOptions& options)
+    : corpus(std::move(opened)),
+      bad(options.bad_list, corpus.index().size(),
+          {.warn_share = config.warn_bad_share, .stop_share = config.max_bad_share}),
+      order(order_of(corpus, bad, config, options)),
+      batches(corpus, order, bad, sound_of(config, options)) {}
+
+SpeechFeed::SpeechFeed(const std::string& path, const DataConfig& config,
+                       const SpeechFeedOptions& options)
+    : SpeechFeed(open_corpus(path, config), config, options) {}
+
 SpeechFeed::SpeechFeed(const std::string& path, const DataConfig& config, uint64_t seed,
                        const std::string& bad_list, bool on_host, bool shuffle)
-    : corpus(SpeechCorpus::open(path, {.vocabulary = config.tokenizer.value_or(""),
-                                       .language = config.language.value_or(""),
-                                       .workers = static_cast<int>(config.num_workers)})),
-      order(order_of(corpus, config, seed, shuffle)),
-      bad(bad_list, corpus.index().size(),
-          {.warn_share = config.warn_bad_share, .stop_share = config.max_bad_share}),
-      batches(corpus, order, bad, with_host(speech_options(config, seed), on_host)) {}
+    : SpeechFeed(path, config,
+                 {.seed = seed, .bad_list = bad_list, .on_host = on_host, .shuffle = shuffle}) {}
+
+std::unique_ptr<SpeechFeed> open_training(const DataConfig& config, SpeechFeedOptions options) {
+  options.side = config.val_data ? Side::all : Side::training;
+  options.validation_share = config.validation_share;
+  return std::make_unique<SpeechFeed>(train_data(config), config, options);
+}
+
+std::unique_ptr<SpeechFeed> open_validation(const DataConfig& config, SpeechFeedOptions options) {
+  options.shuffle = false;
+  options.side = config.val_data ? Side::all : Side::validation;
+  options.validation_share = config.validation_share;
+  if (config.val_data) return std::make_unique<SpeechFeed>(*config.val_data, config, options);
+  SpeechCorpus corpus = open_corpus(train_data(config), config);
+  const auto ignore = [](int64_t, const std::string&, const std::string&) {};
+  if (chosen_rows(corpus, options, sound_of(config, options).sample_rate, ignore).empty())
+    return nullptr;
+  return std::make_unique<SpeechFeed>(std::move(corpus), config, options);
+}
 
 }  // namespace tandem

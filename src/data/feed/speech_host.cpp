@@ -5,10 +5,8 @@
 
 #include <algorithm>
 
-#include "audio/signal/loudness.h"
-#include "audio/signal/resample.h"
-#include "audio/signal/trim.h"
 #include "data/corpus/clip_sound.h"
+#include "data/feed/clip_shape.h"
 #include "tandem/error.h"
 #include "util/log.h"
 
@@ -108,29 +106,45 @@ bool SpeechBatches::load_clip(HostSpeech& host, int task, int64_t clip) {
   const ClipView view = corpus_.index()[clip];
   const std::string path = corpus_.index().full_path(clip);
   bad_.note_tried(clip);
+  std::vector<int32_t> ids;
   try {
-    const std::vector<int32_t> ids = corpus_.ids(clip);
-    if (mels_from_ == MelsFrom::cache) {
-      read_mels(host, task, clip);
-    } else if (mels_from_ == MelsFrom::host_threads) {
-      make_mels(host, task, clip);
-    } else {
-      float* samples = host.samples.mutable_data_ptr<float>() + task * host.width;
-      read_samples(clip, samples);
-      std::fill(samples + view.frames, samples + host.width, 0.0f);
-    }
-    auto* tokens = host.tokens.mutable_data_ptr<int64_t>() + task * host.token_width;
-    const auto count = std::min<size_t>(ids.size(), static_cast<size_t>(host.token_width));
-    std::copy_n(ids.begin(), count, tokens);
-    host.token_lengths.mutable_data_ptr<int64_t>()[task] = static_cast<int64_t>(count);
-    host.rows[static_cast<size_t>(task)] = {clip, view.frames, view.sample_rate};
-    return true;
-  } catch (const AudioError& error) {
-    bad_.add(clip, path, to_string(error.fault()), error.what());
+    ids = corpus_.ids(clip);
   } catch (const Error& error) {
     bad_.add(clip, path, "no text", error.what());
+    return false;
   }
-  return false;
+  try {
+    load_sound(host, task, clip);
+  } catch (const AudioError& error) {
+    bad_.add(clip, path, to_string(error.fault()), error.what());
+    return false;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt) throw;
+    bad_.add(clip, path, "damaged cache", error.what());
+    return false;
+  }
+  auto* tokens = host.tokens.mutable_data_ptr<int64_t>() + task * host.token_width;
+  const auto count = std::min<size_t>(ids.size(), static_cast<size_t>(host.token_width));
+  std::copy_n(ids.begin(), count, tokens);
+  host.token_lengths.mutable_data_ptr<int64_t>()[task] = static_cast<int64_t>(count);
+  host.rows[static_cast<size_t>(task)] = {clip, view.frames, view.sample_rate};
+  return true;
+}
+
+void SpeechBatches::load_sound(HostSpeech& host, int task, int64_t clip) {
+  if (mels_from_ == MelsFrom::cache) return read_mels(host, task, clip);
+  if (mels_from_ == MelsFrom::host_threads) return make_mels(host, task, clip);
+  float* samples = host.samples.mutable_data_ptr<float>() + task * host.width;
+  read_samples(clip, samples);
+  std::fill(samples + corpus_.index()[clip].frames, samples + host.width, 0.0f);
+}
+
+int64_t SpeechBatches::clip_of(const HostBatch& base, int row) const {
+  return static_cast<const HostSpeech&>(base).rows[static_cast<size_t>(row)].clip;
+}
+
+size_t SpeechBatches::bucket_of(const HostBatch& base) const {
+  return static_cast<const HostSpeech&>(base).planned.bucket;
 }
 
 // Where the mels of a row go, [mels, F]; zero beyond its own frames.
@@ -154,32 +168,14 @@ void SpeechBatches::read_mels(HostSpeech& host, int task, int64_t clip) const {
 // What `prepare` does for a batch, for one clip while it is in this core's cache.
 void SpeechBatches::make_mels(HostSpeech& host, int task, int64_t row) {
   const ClipView clip = corpus_.index()[row];
-  thread_local std::vector<float> raw, ready;
+  thread_local std::vector<float> raw, resampled;
   raw.resize(static_cast<size_t>(clip.frames));
   read_samples(row, raw.data());
-  float* samples = raw.data();
-  int64_t count = clip.frames;
-  if (clip.sample_rate != options_.sample_rate) {
-    count = resampled_length(clip.frames, clip.sample_rate, options_.sample_rate);
-    ready.resize(static_cast<size_t>(count));
-    resample_clip(raw.data(), clip.frames, clip.sample_rate, options_.sample_rate, ready.data());
-    samples = ready.data();
-  }
-  if (options_.trim_top_db) {
-    const Span sound = find_sound(samples, count, {.top_db = *options_.trim_top_db});
-    if (sound.end > sound.begin) {
-      samples += sound.begin;
-      count = sound.end - sound.begin;
-    }
-  }
-  if (options_.target_lufs) {
-    const auto gain = static_cast<float>(
-        gain_of_clip(samples, count, options_.sample_rate, *options_.target_lufs, loudest_peak));
-    for (int64_t i = 0; i < count; ++i) samples[i] *= gain;
-  }
+  const ShapedClip shaped = shape_clip(raw, clip.sample_rate, resampled, options_);
   const int64_t width = frames_of(host.planned.bucket);
-  const int64_t frames = std::min(width, mel_frames(count, options_.mel));
-  log_mel_clip(samples, count, options_.mel, frames, mel_row(host, task, frames), width);
+  const int64_t frames = std::min(width, mel_frames(shaped.count, options_.mel));
+  log_mel_clip(shaped.samples, shaped.count, options_.mel, frames, mel_row(host, task, frames),
+               width);
 }
 
 void SpeechBatches::read_samples(int64_t row, float* out) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "nn/frame_norm.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -12,31 +13,52 @@ namespace {
 
 constexpr int64_t perceiver_head = 64;
 
-// x [B, D, T] -> [B, D, T]. The residual is the normalised x.
-at::Tensor attend(const Conditioning::Attention& block, const at::Tensor& x, int64_t heads) {
-  const int64_t batch = x.size(0), width = x.size(1), frames = x.size(2), head = width / heads;
-  const at::Tensor normed =
-      at::group_norm(x, norm_groups(width), block.norm_weight, block.norm_bias, 1e-5);
+// Which frames count: undefined where all do.
+struct Frames {
+  at::Tensor lengths;  // [B] int64, 1 at least
+  at::Tensor real;     // [B, T] bool
+  std::optional<at::Tensor> keys(int64_t before = 0) const {
+    if (!real.defined()) return std::nullopt;
+    const at::Tensor all = at::constant_pad_nd(real, {before, 0}, 1);
+    return all.view({all.size(0), 1, 1, all.size(1)});
+  }
+};
+
+at::Tensor group_norm(const at::Tensor& x, const Conditioning::Attention& block,
+                      const Frames& frames) {
+  const int64_t groups = norm_groups(x.size(2));
+  if (frames.lengths.defined())
+    return frame_norm(x, frames.lengths, block.norm_weight, block.norm_bias, groups);
+  return at::group_norm(x.transpose(1, 2), groups, block.norm_weight, block.norm_bias, 1e-5)
+      .transpose(1, 2);
+}
+
+// x [B, T, D] -> [B, T, D]. The residual is the normalised x.
+at::Tensor attend(const Conditioning::Attention& block, const at::Tensor& x, int64_t heads,
+                  const Frames& real) {
+  const int64_t batch = x.size(0), frames = x.size(1), width = x.size(2), head = width / heads;
+  const at::Tensor normed = group_norm(x, block, real);
   // Channels per head: q, k, v. -> three of [B, heads, T, head]
-  const auto qkv = at::conv1d(normed, block.qkv_weight, block.qkv_bias)
-                       .view({batch, heads, 3, head, frames})
-                       .permute({2, 0, 1, 4, 3})
+  const auto qkv = at::linear(normed, block.qkv_weight.squeeze(2), block.qkv_bias)
+                       .view({batch, frames, heads, 3, head})
+                       .permute({3, 0, 2, 1, 4})
                        .unbind(0);
-  const at::Tensor attended = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2])
-                                  .transpose(2, 3)
-                                  .reshape({batch, width, frames});
-  return normed + at::conv1d(attended, block.project_weight, block.project_bias);
+  const at::Tensor attended = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], real.keys())
+                                  .transpose(1, 2)
+                                  .reshape({batch, frames, width});
+  return normed + at::linear(attended, block.project_weight.squeeze(2), block.project_bias);
 }
 
 // Queries from the latents, keys and values from latents and frames. [B, N, D], [B, T, D].
 at::Tensor read(const Conditioning::PerceiverLayer& layer, const at::Tensor& latents,
-                const at::Tensor& frames) {
+                const at::Tensor& frames, const Frames& real) {
   const auto split_heads = [](const at::Tensor& x) {
     return x.view({x.size(0), x.size(1), -1, perceiver_head}).transpose(1, 2);
   };
   const auto kv = at::linear(at::cat({latents, frames}, 1), layer.to_kv).chunk(2, -1);
   const at::Tensor attended = at::scaled_dot_product_attention(
-      split_heads(at::linear(latents, layer.to_q)), split_heads(kv[0]), split_heads(kv[1]));
+      split_heads(at::linear(latents, layer.to_q)), split_heads(kv[0]), split_heads(kv[1]),
+      real.keys(latents.size(1)));
   return at::linear(attended.transpose(1, 2).flatten(2), layer.to_out);
 }
 
@@ -53,13 +75,19 @@ int64_t norm_groups(int64_t width) {
   return groups;
 }
 
-at::Tensor Conditioning::operator()(const at::Tensor& mels) const {
-  at::Tensor x = at::conv1d(mels, init_weight, init_bias);
-  for (const Attention& block : blocks) x = attend(block, x, size.heads);
-  x = x.transpose(1, 2);  // [B, T, D]
+at::Tensor Conditioning::operator()(const at::Tensor& mels, const at::Tensor& lengths) const {
+  Frames real;
+  if (lengths.defined()) {
+    // One frame at least, so that no row attends to nothing.
+    real.lengths = lengths.clamp_min(1);
+    real.real =
+        at::arange(mels.size(2), lengths.options()).unsqueeze(0) < real.lengths.unsqueeze(1);
+  }
+  at::Tensor x = at::linear(mels.transpose(1, 2), init_weight.squeeze(2), init_bias);
+  for (const Attention& block : blocks) x = attend(block, x, size.heads, real);
   at::Tensor y = latents.unsqueeze(0).expand({mels.size(0), -1, -1});
   for (const PerceiverLayer& layer : layers) {
-    y = y + read(layer, y, x);
+    y = y + read(layer, y, x, real);
     y = y + feed_forward(layer, y);
   }
   const double length = std::sqrt(static_cast<double>(y.size(2)));

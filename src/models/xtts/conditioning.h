@@ -46,8 +46,10 @@ struct Conditioning {
   void list(const std::string& prefix, const ListTensor& tensor);  // of this `size`
   static Size size_of(const XttsConfig& config);
 
-  // Divided by mel_stats already. [B, 80, frames] -> [B, 32, D].
-  at::Tensor operator()(const at::Tensor& mels) const;
+  // Divided by mel_stats already. [B, 80, frames] -> [B, 32, D]. With `lengths` [B] int64, on the
+  // device, a row's frames from there on are padding: they change nothing, as if the row were
+  // alone. A row of length 0 gives numbers without meaning, but numbers.
+  at::Tensor operator()(const at::Tensor& mels, const at::Tensor& lengths = {}) const;
 };
 
 // 32, fewer for narrow layers, halved until they divide the width: 8 of 280.

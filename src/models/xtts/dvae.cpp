@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tandem/error.h"
 
@@ -14,6 +15,17 @@ at::Tensor decode_vectors(const Dvae& dvae, const at::Tensor& vectors) {  // [B,
   for (const Dvae::Convolution& layer : dvae.widening)
     x = convolve(layer, x.repeat_interleave(2, 2)).relu();
   return convolve(dvae.last, x);
+}
+
+at::Tensor take_statistic(Weights& weights, const std::string& name, const Shape& shape) {
+  at::Tensor found = weights.take_if_there(name);
+  if (found.defined() && found.sizes() != at::IntArrayRef(shape) && weights.missing().empty()) {
+    throw Error(ErrorKind::corrupt,
+                fmt::format("`{}`: `{}` has the shape [{}]; expected [{}] beside the others",
+                            weights.source(), name, fmt::join(found.sizes(), ", "),
+                            fmt::join(shape, ", ")));
+  }
+  return found;
 }
 
 }  // namespace
@@ -66,6 +78,10 @@ Dvae Dvae::load(Weights& weights, const std::string& prefix) {
   dvae.encoder.size = DvaeEncoder::size_of(weights, prefix);
   dvae.list(prefix, load_from(weights));
   dvae.encoder.mel_stats = weights.take_if_there(prefix + "mel_stats");
+  const DvaeEncoder::Size& size = dvae.encoder.size;
+  dvae.cluster_size = take_statistic(weights, prefix + "codebook.cluster_size", {size.codes});
+  dvae.embed_avg =
+      take_statistic(weights, prefix + "codebook.embed_avg", {size.vector, size.codes});
   return dvae;
 }
 
@@ -77,15 +93,18 @@ Dvae Dvae::load(const std::string& path) {
   return dvae;
 }
 
-Dvae Dvae::make(const XttsConfig& config, uint64_t seed) {
+Dvae Dvae::make(const XttsConfig& config, uint64_t seed, int64_t codes) {
   Dvae dvae;
   dvae.encoder.size = DvaeEncoder::size_of(config);
+  if (codes > 0) dvae.encoder.size.codes = codes;
   dvae.list("dvae.", draw_from(seed));
   return dvae;
 }
 
 void Dvae::visit(const std::string& prefix, const VisitParameter& visit) {
   list(prefix, pass_to(visit));
+  if (cluster_size.defined()) visit(prefix + "codebook.cluster_size", cluster_size);
+  if (embed_avg.defined()) visit(prefix + "codebook.embed_avg", embed_avg);
 }
 
 int64_t Dvae::count_parameters(const XttsConfig& config) {

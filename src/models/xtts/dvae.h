@@ -21,13 +21,15 @@ struct Dvae {
   std::vector<Residual> residual;
   std::vector<Convolution> widening;  // each behind a repetition of every frame, and before a ReLU
   Convolution last;                   // to mels
+  // Statistics of the codebook's training, [codes] and [width, codes]; undefined: not known.
+  at::Tensor cluster_size, embed_avg;
 
   // safetensors or .pth, names of dvae.pth. Throws Error(io), or Error(corrupt) that lists what is
   // missing.
   static Dvae load(const std::string& path);
   static Dvae load(Weights& weights, const std::string& prefix);
-  // Widths of `config`: codes of dvae_width, twice that inside.
-  static Dvae make(const XttsConfig& config, uint64_t seed);
+  // Widths of `config`: codes of dvae_width, twice that inside. `codes` 0: those of `config`.
+  static Dvae make(const XttsConfig& config, uint64_t seed, int64_t codes = 0);
   void visit(const std::string& prefix, const VisitParameter& visit);
   void list(const std::string& prefix, const ListTensor& tensor);
   static int64_t count_parameters(const XttsConfig& config);

@@ -14,14 +14,17 @@ namespace {
 constexpr double slope = 0.1;
 constexpr double last_slope = 0.01;  // PyTorch's default, which the reference uses at the end
 
+// Products in the type of the weights; what they are added to keeps its own.
 at::Tensor convolve(const Vocoder::Convolution& layer, const at::Tensor& x, int64_t dilation = 1) {
   const int64_t padding = (layer.weight.size(2) - 1) / 2 * dilation;
-  return at::conv1d(x, layer.weight, layer.bias, 1, padding, dilation);
+  const at::Tensor in = x.to(layer.weight.scalar_type());
+  return at::conv1d(in, layer.weight, layer.bias, 1, padding, dilation);
 }
 
 at::Tensor widen(const Vocoder::Stage& stage, const at::Tensor& x) {
   const int64_t padding = (stage.up.weight.size(2) - stage.rate) / 2;
-  return at::conv_transpose1d(x, stage.up.weight, stage.up.bias, stage.rate, padding);
+  const at::Tensor in = x.to(stage.up.weight.scalar_type());
+  return at::conv_transpose1d(in, stage.up.weight, stage.up.bias, stage.rate, padding);
 }
 
 at::Tensor residual(const Vocoder::ResidualBlock& block, const at::Tensor& x,
@@ -37,10 +40,12 @@ at::Tensor residual(const Vocoder::ResidualBlock& block, const at::Tensor& x,
 }  // namespace
 
 at::Tensor Vocoder::sound(const at::Tensor& frames, const at::Tensor& speaker_embedding) const {
+  const at::ScalarType type = at::promote_types(frames.scalar_type(), pre.weight.scalar_type());
   const at::Tensor g = speaker_embedding.to(pre.weight.options()).unsqueeze(-1);  // [B, 512, 1]
-  at::Tensor x = convolve(pre, frames.to(pre.weight.options())) + convolve(speaker, g);
+  const auto told = [&](const Convolution& layer) { return convolve(layer, g).to(type); };
+  at::Tensor x = convolve(pre, frames.to(pre.weight.device(), type)).to(type) + told(speaker);
   for (const Stage& stage : stages) {
-    x = widen(stage, at::leaky_relu(x, slope)) + convolve(stage.speaker, g);
+    x = widen(stage, at::leaky_relu(x, slope)).to(type) + told(stage.speaker);
     at::Tensor sum;
     for (const ResidualBlock& block : stage.residual) {
       const at::Tensor part = residual(block, x, dilations);
@@ -48,7 +53,7 @@ at::Tensor Vocoder::sound(const at::Tensor& frames, const at::Tensor& speaker_em
     }
     x = sum / static_cast<double>(stage.residual.size());
   }
-  return convolve(post, at::leaky_relu(x, last_slope)).tanh().squeeze(1);
+  return convolve(post, at::leaky_relu(x, last_slope)).to(type).tanh().squeeze(1);
 }
 
 at::Tensor Vocoder::operator()(const at::Tensor& latents,

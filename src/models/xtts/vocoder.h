@@ -60,7 +60,13 @@ struct Vocoder {
   // absolute). latents [B, codes, D] -> [B, D, count]. Latents that come later change only frames
   // that stand on the last one.
   at::Tensor frames(const at::Tensor& latents, int64_t first, int64_t count) const;
-  // The convolutions. frames [B, D, F], speaker [B, 512] -> [B, F * 256].
+  // The same for rows of `lengths` [B] latents, from frame `first` [B] of each on: [B, D, count].
+  // Frames behind a row's last stand on its last latent. Waits for no device.
+  at::Tensor frames_of(const at::Tensor& codes) const;  // [B] int64
+  at::Tensor frames(const at::Tensor& latents, const at::Tensor& lengths, const at::Tensor& first,
+                    int64_t count) const;
+  // The convolutions. frames [B, D, F], speaker [B, 512] -> [B, F * 256]. Products in the type of
+  // the weights, sums between the layers in that of the frames where it is wider.
   at::Tensor sound(const at::Tensor& frames, const at::Tensor& speaker) const;
   // Both: latents [B, codes, D] -> [B, frames_of(codes) * 256].
   at::Tensor operator()(const at::Tensor& latents, const at::Tensor& speaker) const;

@@ -130,18 +130,23 @@ void XttsGpt::visit(const std::string& prefix, const VisitParameter& visit) {
   list(prefix, pass_to(visit));
 }
 
-at::Tensor XttsGpt::hidden(const at::Tensor& inputs, const at::Tensor& valid) const {
+at::Tensor XttsGpt::hidden(const at::Tensor& inputs, const at::Tensor& valid,
+                           const CountedDropout& dropout) const {
   at::Tensor mask;
   if (valid.defined()) {
     const int64_t places = inputs.size(1);
-    mask = at::ones({places, places}, inputs.options().dtype(at::kBool)).tril() &
-           valid.to(at::kBool).view({-1, 1, 1, places});
+    mask =
+        at::ones({places, places}, inputs.options().dtype(at::kBool).requires_grad(false)).tril() &
+        valid.to(at::kBool).view({-1, 1, 1, places});
   }
-  at::Tensor x = inputs;
+  at::Tensor x = dropout(inputs, 0);
+  uint64_t branch = 0;
   for (const XttsGptBlock& block : blocks) {
-    x = x + attend(block, split_heads(block, block.norm_attention(x), size.heads), mask,
-                   /*causal=*/!mask.defined());
-    x = x + mlp(block, block.norm_mlp(x));
+    const at::Tensor attended =
+        attend(block, split_heads(block, block.norm_attention(x), size.heads), mask,
+               /*causal=*/!mask.defined());
+    x = x + dropout(attended, ++branch);
+    x = x + dropout(mlp(block, block.norm_mlp(x)), ++branch);
   }
   return final_norm(last_norm(x));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint/weights.h"
+#include "nn/dropout.h"
 #include "nn/layers.h"
 #include "models/xtts/xtts_config.h"
 #include "models/xtts/xtts_parameters.h"
@@ -44,7 +45,8 @@ struct XttsGpt {
 
   // The trunk with both norms. inputs [B, T, D] -> [B, T, D]. Causal; `valid` [B, T] bool masks
   // keys (undefined: all). With gradients where the parameters want them.
-  at::Tensor hidden(const at::Tensor& inputs, const at::Tensor& valid = {}) const;
+  at::Tensor hidden(const at::Tensor& inputs, const at::Tensor& valid = {},
+                    const CountedDropout& dropout = {}) const;
 
   // The same with what came before: keys and values of all layers, which grow by the inputs.
   struct Past {
@@ -66,6 +68,25 @@ struct XttsGpt {
   TeacherForced teacher_forced(const at::Tensor& text_ids, const at::Tensor& text_lengths,
                                const at::Tensor& codes, const at::Tensor& wave_lengths,
                                const at::Tensor& conditioning, int64_t code_stride = 1024) const;
+
+  // The same for training: shapes alone decide what is computed, no lengths are needed on the host,
+  // and sums come out instead of means, so that parts of a batch add up. Rows whose lengths are 0
+  // teach nothing.
+  struct LearnBatch {
+    at::Tensor text, text_lengths;   // [B, T] int64, [B]
+    at::Tensor codes, code_lengths;  // [B, N] int64, [B]
+    at::Tensor unlearned;            // [B, 2] int64: targets [first, end) of audio that are not
+                                     // learned; undefined: none
+    at::Tensor conditioning;         // [B, latents, D]
+  };
+  struct Learned {
+    at::Tensor text_loss, audio_loss;    // sums over targets
+    at::Tensor text_count, audio_count;  // targets
+    at::Tensor audio_hits;               // targets that were the likeliest code
+    at::Tensor stop_hits, stop_count;    // of these, the first stop token of each row
+    at::Tensor audio_latents;            // [B, N + 5, D]; place i speaks code i
+  };
+  Learned learn(const LearnBatch& batch, const CountedDropout& dropout = {}) const;
 
   // The prompt's input vectors of one request: latents [32, D] or [1, 32, D], text with START and
   // STOP, and the start token: [1, 32 + T + 2 + 1, D]. Throws Error(data) for more text than there

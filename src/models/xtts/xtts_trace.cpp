@@ -7,6 +7,7 @@
 #include "audio/signal/mel.h"
 #include "models/xtts/dvae_encoder.h"
 #include "models/xtts/voice.h"
+#include "models/xtts/xtts_speak.h"
 #include "models/xtts/xtts.h"
 #include "nn/sample.h"
 #include "tandem/error.h"
@@ -36,49 +37,16 @@ TracedText read_text(const XttsFolder& folder, const TraceRequest& request) {
   return text;
 }
 
-struct Decoded {
-  std::vector<int64_t> codes;
-  at::Tensor logits, latents;  // [N, audio tokens], [N, D]
-};
-
-// Draws a code from the last place, appends it, goes on from there.
-Decoded decode(const Xtts& model, const std::vector<int64_t>& text_ids,
-               const at::Tensor& conditioning, const TraceRequest& request) {
-  const XttsGpt& gpt = model.gpt;
-  const int64_t allowed = gpt.size.max_new_codes();
-  const int64_t most = request.max_codes > 0 ? std::min(request.max_codes, allowed) : allowed;
-  const SampleOptions options{.temperature = request.sampling.temperature,
-                              .top_k = request.sampling.top_k,
-                              .top_p = request.sampling.top_p,
-                              .repetition_penalty = request.sampling.repetition_penalty,
-                              .greedy = request.greedy};
-  check_sampling(options);
-  // The reference's generate() sees the prompt as ids: ones, and the start token at its end. Its
-  // repetition penalty counts them as said.
-  std::vector<bool> seen(static_cast<size_t>(gpt.size.audio_tokens));
-  seen[1] = true;
-  seen[static_cast<size_t>(gpt.size.start_audio_token)] = true;
-  const uint64_t key = draw_key(request.seed);
-
-  Decoded decoded;
-  XttsGpt::Past past;
-  std::vector<at::Tensor> logits, latents;
-  at::Tensor input = gpt.prompt(text_ids, conditioning);
-  for (int64_t step = 0; step < most; ++step) {
-    const at::Tensor hidden = gpt.hidden(input, past);
-    latents.push_back(hidden[0][hidden.size(1) - 1]);
-    logits.push_back(gpt.audio_head(latents.back()).contiguous());
-    const std::span row(logits.back().const_data_ptr<float>(), seen.size());
-    const int64_t code =
-        sample_code(row, seen, options, draw_unit(key, static_cast<uint64_t>(step)));
-    decoded.codes.push_back(code);
-    if (code == gpt.size.stop_audio_token) break;
-    seen[static_cast<size_t>(code)] = true;
-    if (step + 1 < most) input = gpt.code_input(code, step + 1);
-  }
-  decoded.logits = at::stack(logits);
-  decoded.latents = at::stack(latents);
-  return decoded;
+Spoken decode(const Xtts& model, const std::vector<int64_t>& text_ids,
+              const at::Tensor& conditioning, const TraceRequest& request) {
+  return speak_codes(model.gpt, text_ids, conditioning,
+                     {.sampling = {.temperature = request.sampling.temperature,
+                                   .top_k = request.sampling.top_k,
+                                   .top_p = request.sampling.top_p,
+                                   .repetition_penalty = request.sampling.repetition_penalty,
+                                   .greedy = request.greedy},
+                      .most_codes = request.max_codes,
+                      .seed = request.seed});
 }
 
 at::Tensor make_codes(const XttsFolder& folder, const TraceRequest& request,
@@ -137,7 +105,7 @@ Trace trace_xtts(const XttsFolder& folder, const TraceRequest& request) {
   const Waves clip{audio.unsqueeze(0), {audio.size(0)}, model.config.input_rate};
   const at::Tensor mel_dvae = log_mel(clip, mel_xtts_dvae(), -1, model.mel_stats);
   const at::Tensor dvae_codes = make_codes(folder, request, mel_dvae);
-  const Decoded decoded = decode(model, text.ids, voice.conditioning, request);
+  const Spoken decoded = decode(model, text.ids, voice.conditioning, request);
   const at::Tensor wav = model.vocoder(decoded.latents.unsqueeze(0), voice.speaker.unsqueeze(0));
 
   Trace trace;

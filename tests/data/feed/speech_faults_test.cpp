@@ -1,0 +1,68 @@
+// Under which reason a clip that cannot be used is counted.
+#include <gtest/gtest.h>
+
+#include "data/feed/feature_cache.h"
+#include "data/feed/speech_corpus_folder.h"
+#include "device/device_scope.h"
+#include "device/registry.h"
+#include "util/scratch.h"
+
+namespace tandem::tests {
+namespace {
+
+void make_an_epoch(SpeechBatches& batches, int64_t count) {
+  const DeviceScope scope(DeviceRegistry::get().cpu());
+  const auto host = batches.make_host_batch(false);
+  for (int64_t index = 0; index < count; ++index) {
+    batches.plan(*host, index);
+    for (int task = 0; task < host->tasks; ++task) batches.run_task(*host, task);
+  }
+}
+
+}  // namespace
+
+TEST(SpeechFaults, ATextThatCannotBeReadIsNoText) {
+  const SpeechFolder folder(66);
+  const ClipIndex index = ClipIndex::open(folder.index);
+  std::vector<Clip> clips;
+  for (int64_t row = 0; row < index.size(); ++row) {
+    const ClipView view = index[row];
+    clips.push_back({.id = std::string(view.id),
+                     .text = std::string(view.text),
+                     .path = index.full_path(row),
+                     .bytes = view.bytes,
+                     .modified = view.modified,
+                     .frames = view.frames,
+                     .sample_rate = view.sample_rate,
+                     .channels = view.channels,
+                     .tokens = view.tokens});
+  }
+  clips.back().text = "not UTF-8: \xff";
+  clips.back().language = "en";
+  const DataConfig config = SpeechFolder::settings();
+  SpeechFeed speech(SpeechCorpus(ClipIndex::from(std::move(clips), "/"), nullptr, {}), config,
+                    {.seed = 1, .bad_list = folder.bad_list()});
+  make_an_epoch(speech.batches, speech.order.batches_an_epoch());
+  EXPECT_EQ(speech.bad.by_reason(), (std::map<std::string, int64_t>{{"no text", 1}}));
+  EXPECT_TRUE(contains(contents(folder.bad_list()), "not UTF-8")) << contents(folder.bad_list());
+}
+
+TEST(SpeechFaults, DamagedMelsOfACacheAreNotCalledMissingText) {
+  const SpeechFolder folder(12);
+  const DataConfig config = SpeechFolder::settings();
+  SpeechFeed speech(folder.index, config, 1, "");
+  SpeechOptions options = speech_options(config, 1);
+  const std::string path = mel_cache_path(folder.index);
+  cache_mels(speech.corpus.index(), options, path, 1, {});
+  std::string bytes = contents(path);
+  bytes[bytes.size() - 30] = static_cast<char>(bytes[bytes.size() - 30] ^ 0x40);
+  put(path, bytes);
+  const ClipCache cache = ClipCache::open(path);
+  options.cache = &cache;
+  SpeechBatches cached(speech.corpus, speech.order, speech.bad, options);
+  ASSERT_TRUE(cached.cached());
+  make_an_epoch(cached, speech.order.batches_an_epoch());
+  EXPECT_EQ(speech.bad.by_reason(), (std::map<std::string, int64_t>{{"damaged cache", 1}}));
+}
+
+}  // namespace tandem::tests
