@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tandem/config.h"
@@ -24,6 +25,32 @@ struct StepReport {
   double learning_rate = 0;
   double tokens_per_second = 0;  // over all replicas
   double wait_share = 0;         // of this step's time, spent waiting for data
+  // Everything else that was measured, by name: parts of the loss ("text", "mel"), or measures of a
+  // validation ("accuracy"). The loss itself need not be repeated.
+  std::vector<std::pair<std::string, double>> terms = {};
+  double audio_seconds_per_second = 0;  // of sound trained on; 0: not known
+  std::string skipped = {};             // why this step changed nothing; empty: it was taken
+  uint64_t memory_used = 0;             // bytes, the fullest model device; 0: not known
+  double gpu_utilisation = -1;          // 0 to 1, mean over the model devices; -1: not known
+  int64_t captures = 0;                 // graphs captured so far
+};
+
+// Something to look at or to listen to.
+struct SampleReport {
+  int64_t step = 0;
+  std::string name;              // "validation/1", "sentence/2"
+  std::vector<float> wave = {};  // one channel; empty: none
+  int rate = 0;                  // samples a second
+  std::vector<float> mel = {};   // [mels, frames], row after row, lowest band first; empty: none
+  int64_t mels = 0, frames = 0;
+  std::string text = {};  // shown beside it
+};
+
+// A queue of the feed since the run began.
+struct QueueReading {
+  std::string name;  // "loaded", "prepared", "moved"
+  uint64_t items = 0;
+  double put_wait = 0, get_wait = 0, empty_time = 0;  // seconds
 };
 
 struct TrainHooks {
@@ -31,6 +58,15 @@ struct TrainHooks {
   // These are called from a training thread, in step order.
   std::function<void(const StepReport&)> on_step;
   std::function<void(const std::string& checkpoint)> on_checkpoint;
+  std::function<void(const SampleReport&)> on_sample = {};
+  // What happened beside the steps: kind "memory" (the micro-batch was halved), "replicas",
+  // "schedule", … and a sentence.
+  std::function<void(int64_t step, const std::string& kind, const std::string& text)> on_event = {};
+  // Rows of the plan: ("parameters", "518 M"), ("tokens a step", "10112"). After on_start.
+  std::function<void(const std::vector<std::pair<std::string, std::string>>&)> on_plan = {};
+  // Once the feed stands: a function that reads its queues, on any thread. Before the feed goes:
+  // an empty function; after that call returns the old one is not called again.
+  std::function<void(std::function<std::vector<QueueReading>()>)> on_feed = {};
 };
 
 struct TrainOptions {
@@ -57,6 +93,11 @@ struct TrainResult {
 // checkpoint.
 TrainResult train(const Config& config, const TrainHooks& hooks = {},
                   const TrainOptions& options = {});
+
+// The runs that `stage: all` stands for, one after another, each starting from what the one before
+// it wrote; of any other stage the run itself. Their folders are in that of the whole.
+// Throws Error(config).
+std::vector<Config> runs_of(const Config& config, bool fresh);
 
 // The plan of a run without its data: what would be created where. Creates the model for real on
 // its devices, prints the start-up lines, and returns the table.

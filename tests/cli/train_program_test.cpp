@@ -110,13 +110,14 @@ TEST(TrainProgram, ExitsThreeFourAndSixForDataFilesAndNumbers) {
   TestFolder folder;
   const auto code_of = [&](const std::string& data, const Program::Variables& variables = {}) {
     return run_program({"train", "--simulate-gpus", "1", "--train-data", data, "--max-steps", "5",
-                        "--checkpoint-dir", (folder / "run").string()},
+                        "--checkpoint-dir", (folder / "run").string(), "training.max_bad_steps=2"},
                        variables)
         .code;
   };
   EXPECT_EQ(code_of(folder.write("short.txt", "too short")), 3);
   EXPECT_EQ(code_of((folder / "missing.txt").string()), 4);
-  EXPECT_EQ(code_of(TANDEM_SOURCE_DIR "/LICENSE", {{"TANDEM_FAULT", "nan:rank=0,step=2"}}), 6);
+  EXPECT_EQ(
+      code_of(TANDEM_SOURCE_DIR "/LICENSE", {{"TANDEM_FAULT", "nan:rank=0,step=2,steps=100"}}), 6);
 }
 
 TEST(TrainProgram, LogsToAFileAndAsJson) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "util/child.h"
@@ -50,12 +51,48 @@ TEST(MetricsFile, HasOneObjectAStep) {
   const auto path = scratch / "metrics.jsonl";
   MetricsFile metrics(path, 0);
   metrics.add(step_of(1));
-  const auto line = lines_of(path).at(0);  // written at once, not at the end
+  auto line = lines_of(path).at(0);  // written at once, not at the end
+  EXPECT_GT(line.at("time").get<double>(), 1.7e9);
+  line.erase("time");
   EXPECT_EQ(line, nlohmann::json::parse(R"({"step": 1, "split": "train", "loss": 1.5,
       "gradient_norm": 0.5, "learning_rate": 0.001, "tokens_per_second": 1000.0, "wait_share": 0.25})"));
   metrics.add({.step = 1, .validation = true, .loss = 2.5});
-  EXPECT_EQ(lines_of(path).at(1),
-            nlohmann::json::parse(R"({"step": 1, "split": "val", "loss": 2.5})"));
+  line = lines_of(path).at(1);
+  line.erase("time");
+  EXPECT_EQ(line, nlohmann::json::parse(R"({"step": 1, "split": "val", "loss": 2.5})"));
+}
+
+TEST(MetricsFile, HasAllThatWasMeasured) {
+  const TestFolder scratch;
+  MetricsFile metrics(scratch / "m", 0);
+  StepReport report = step_of(3);
+  report.terms = {{"text", 0.5}, {"mel", 1.25}};
+  report.audio_seconds_per_second = 812;
+  report.skipped = "the gradient is not finite";
+  report.memory_used = uint64_t{5} << 30;
+  report.gpu_utilisation = 0.97;
+  report.captures = 4;
+  metrics.add(report);
+  const auto line = lines_of(scratch / "m").at(0);
+  EXPECT_EQ(line.at("terms"), nlohmann::json::parse(R"({"text": 0.5, "mel": 1.25})"));
+  EXPECT_EQ(line.at("audio_seconds_per_second"), 812);
+  EXPECT_EQ(line.at("skipped"), "the gradient is not finite");
+  EXPECT_EQ(line.at("memory_used"), uint64_t{5} << 30);
+  EXPECT_EQ(line.at("gpu_utilisation"), 0.97);
+  EXPECT_EQ(line.at("captures"), 4);
+  metrics.add({.step = 3, .validation = true, .loss = 2, .terms = {{"accuracy", 0.75}}});
+  EXPECT_EQ(lines_of(scratch / "m").at(1).at("terms").at("accuracy"), 0.75);
+}
+
+TEST(MetricsFile, WritesNullForWhatIsNotFiniteAndMendsNames) {
+  const TestFolder scratch;
+  MetricsFile metrics(scratch / "m", 0);
+  StepReport report = step_of(1, std::numeric_limits<double>::quiet_NaN());
+  report.terms = {{"bad \xFF name", std::numeric_limits<double>::infinity()}};
+  metrics.add(report);
+  const auto line = lines_of(scratch / "m").at(0);
+  EXPECT_TRUE(line.at("loss").is_null());
+  EXPECT_TRUE(line.at("terms").at("bad \xEF\xBF\xBD name").is_null());
 }
 
 TEST(MetricsFile, KeepsLossesToTheLastBit) {

@@ -1,0 +1,90 @@
+#include "cli/train_watch.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "observe/report.h"
+#include "observe/step_line.h"
+#include "observe/watch.h"
+#include "tandem/error.h"
+#include "util/log.h"
+#include "util/signals.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::chrono::milliseconds between_looks{500};
+
+// One line that moves on a terminal, else a line for each look that found something new.
+class Shown {
+ public:
+  ~Shown() {
+    if (drawn_) std::fputs("\n", stderr);
+  }
+  void update(const RunWatch& run) {
+    if (!terminal_wants_progress()) {
+      if (run.step() != step_) log_info("{}", run.line());
+    } else {
+      std::fputs(("\r\033[K" + run.bar_line(terminal_columns())).c_str(), stderr);
+      std::fflush(stderr);
+      drawn_ = true;
+    }
+    step_ = run.step();
+  }
+
+ private:
+  bool drawn_ = false;
+  int64_t step_ = -1;
+};
+
+void follow(RunWatch& run) {
+  catch_stop_signals();
+  Shown shown;
+  shown.update(run);
+  while (run.standing().kind == RunStanding::running && stop_requested() == StopRequest::none) {
+    std::this_thread::sleep_for(between_looks);
+    if (run.read()) shown.update(run);
+  }
+}
+
+}  // namespace
+
+std::vector<Option> watch_options() {
+  return {{"--watch", "RUN", "follow the run in this folder instead of training"},
+          {"--once", "", "with --watch: show how it stands and end"},
+          {"--report", "", "with --watch: also write its report.html as it stands"}};
+}
+
+bool asks_to_watch(const Arguments& arguments) {
+  if (arguments.has("--watch")) return true;
+  for (const char* flag : {"--once", "--report"}) {
+    if (arguments.has(flag)) {
+      throw Error(ErrorKind::usage, fmt::format("{} goes with --watch, which was not given", flag))
+          .hint("tandem train --watch RUN --once");
+    }
+  }
+  return false;
+}
+
+int run_watch(const Arguments& arguments) {
+  if (!arguments.rest.empty()) {
+    throw Error(ErrorKind::usage,
+                fmt::format("`{}` has no place beside --watch", arguments.rest.front()))
+        .hint("tandem train --watch RUN");
+  }
+  const std::string folder = arguments.value("--watch");
+  RunWatch run(folder);
+  run.read();
+  if (!arguments.has("--once")) {
+    follow(run);
+    run.read();
+  }
+  print(run.state());
+  if (arguments.has("--report")) log_info("report: {}", write_report(folder).string());
+  return 0;
+}
+
+}  // namespace tandem
