@@ -25,6 +25,9 @@ if(TANDEM_WITH_CUDA)
   list(APPEND _libs torch_cuda c10_cuda)
   target_compile_definitions(tandem_torch INTERFACE TANDEM_WITH_CUDA=1)
   target_link_libraries(tandem_torch INTERFACE CUDA::cudart)
+  # cuBLASLt is the very one LibTorch brings and loads; the toolkit's own need not be of its version.
+  get_filename_component(_nvidia ${TANDEM_TORCH_DIR}/../nvidia/cu13/lib ABSOLUTE)
+  target_link_libraries(tandem_torch INTERFACE ${_nvidia}/libcublasLt.so.13 -Wl,-rpath,${_nvidia})
 endif()
 # libtorch.so exports its own copies of parts of an older C++ library (std::filesystem among them), which
 # break when ours are called with objects of the newer one. The real library must come first in the order

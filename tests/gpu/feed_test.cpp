@@ -11,7 +11,7 @@
 #include "device/registry.h"
 #include "gpu/in_child.h"
 #include "models/bytes/byte_gpt.h"
-#include "train/replica.h"
+#include "models/bytes/byte_gpt.h"
 #include "util/clock.h"
 
 namespace tandem::tests {
@@ -49,24 +49,27 @@ void expect_unpoisoned(int data, int model, FeedOptions options) {
   EXPECT_EQ(wrong.item<int64_t>(), 0) << "values that are not the batch's own";
 }
 
-// The trunk of XTTS v2's GPT on what the feed gives: text ids as bytes, filled up.
+// A GPT of XTTS v2's size on what the feed gives: text ids as bytes, filled up.
 class StandIn {
  public:
-  StandIn(LogicalDevice& device, int64_t rows)
-      : rows_(rows), replica_(device, {30, 1024, 16, context}, 1, 1e-4) {}
+  StandIn(LogicalDevice& device, int64_t rows) : rows_(rows), device_(device) {
+    DeviceScope scope(device);
+    model_ = ByteGpt::make({30, 1024, 16, context}, 1);
+  }
   void step(const Batch& batch) {
+    DeviceScope scope(device_);
     const at::Tensor ids = batch.fields[speech_tokens].clamp(0, 255);
     const at::Tensor tokens =
         at::constant_pad_nd(ids, {0, context - ids.size(1), 0, rows_ - ids.size(0)});
-    const Batch step{.fields = {tokens, tokens}, .rows = rows_, .whole_rows = rows_};
-    replica_.add_gradients(step);
-    replica_.update(nullptr, 1);
+    model_.loss(tokens, tokens).backward();
+    model_.visit([](const std::string&, at::Tensor& tensor) { tensor.mutable_grad().reset(); });
   }
 
  private:
   static constexpr int64_t context = 632;
   int64_t rows_;
-  Replica replica_;
+  LogicalDevice& device_;
+  ByteGpt model_;
 };
 
 struct Measured {

@@ -1,0 +1,61 @@
+// The memory of GptStep: what the backward pass needs of each layer, and work space that all layers
+// share. P places, D width, H heads, S slots (the heads' inputs).
+#pragma once
+
+#ifdef TANDEM_WITH_CUDA
+#include <ATen/core/TensorBody.h>
+
+#include "nn/gpt_step/gpt_kernels.h"
+#include "nn/gpt_step/gpt_step.h"
+
+namespace tandem {
+
+struct GptSizes {
+  int64_t layers = 0, width = 0, heads = 0;
+  int64_t text_tokens = 0, audio_tokens = 0;
+  // cuBLASLt is ten times slower where a size is no multiple of 8: heads are computed with so many
+  // tokens, those beyond having weights of zero.
+  static int64_t padded(int64_t tokens) { return (tokens + 31) / 32 * 32; }
+};
+
+struct GptBuffers {
+  GptBuffers(const GptSizes& sizes, const GptStepOptions& options);
+
+  int64_t kept = 0;  // layers of which everything is kept: all, or one when recomputing
+  int64_t most_slots = 0;
+
+  at::Tensor x;                      // [layers + 1, P, D] the residual stream before each layer
+  at::Tensor middle, qkv, attended;  // [kept, P, D], [kept, P, 3 D], [kept, P, D]
+  at::Tensor before_gelu;            // [kept, P, 4 D]
+  at::Tensor logsumexp;              // [kept, H * P] float32
+  at::Tensor stats;                  // [layers, 2, P, 2] float32 of both norms
+
+  at::Tensor branch;                 // [P, D]
+  at::Tensor text_head, audio_head;  // [padded tokens, D], in `branch`, while it is not used
+  at::Tensor text_head_bias, audio_head_bias;
+  at::Tensor normed;                  // [max(P, S), D]
+  at::Tensor flow, masked;            // [P, D] gradient of the residual stream; behind the mask
+  at::Tensor wide;                    // [2, P, 4 D]
+  at::Tensor logits;                  // bfloat16, in `wide`
+  at::Tensor head_gradient;           // float32 [padded tokens of the larger head, D], in `wide`
+  at::Tensor dots;                    // [H * P] float32
+  at::Tensor head_inputs, head_flow;  // [S, D], the first in `normed`
+  at::Tensor slot_losses, slot_hits;  // [S] float32
+  at::Tensor partial;                 // float32, see below
+  at::Tensor losses, hits, latents_gradient;
+  at::Tensor numbers;  // int32, all of Packing
+
+  // Partial sums of one layer's backward pass, finished together.
+  float *first_norm = nullptr, *second_norm = nullptr;  // [sum_blocks, 3, D]
+  float *expand = nullptr, *qkv_bias = nullptr;         // [column_parts, 4 D], [column_parts, 3 D]
+  float* head = nullptr;                                // of the heads and last norms
+
+  Packing packing;
+  uint64_t bytes = 0;
+
+ private:
+  at::Tensor take(at::IntArrayRef shape, at::ScalarType type);
+};
+
+}  // namespace tandem
+#endif
