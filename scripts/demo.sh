@@ -1,23 +1,43 @@
 #!/usr/bin/env bash
-# What `make demo` shows: the devices, then a small GPT trained on two simulated GPUs, one preparing and one
-# training, stopped half-way and resumed. Takes under a minute; leaves its run in build/demo.
+# What `make demo` shows: a voice of its own, from a few minutes of recordings. It is trained in three stages on two
+# devices (one prepares, one trains; simulated ones where there is no GPU), stopped, resumed, and speaks a sentence.
+# About a minute on two cores; leaves everything in build/demo. So small a voice does not speak words; it shows the road.
 set -euo pipefail
 tandem=$1
 run=${2:-build/demo}
 rm -rf "$run"
-command=("$tandem" train --simulate-gpus 2 --data-gpu 0 --model-gpu 1 --train-data LICENSE
-         --checkpoint-dir "$run" observe.log_step=20)
+mkdir -p "$run"
 
 show() { printf '\n$ tandem %s\n' "$*"; }
+run() { show "$@"; "$tandem" "$@"; }
 
-show devices --simulate-gpus 2
-"$tandem" devices --simulate-gpus 2
+if "$tandem" devices --json 2>/dev/null | grep -q '"cuda"'; then
+  devices=(--split-gpu 2) precision=(--precision bf16)
+else
+  devices=(--simulate-gpus 2) precision=()
+fi
+run devices "${devices[@]}"
+run prepare assets/demo --language en --out "$run/corpus.index" --train-tokenizer 200
 
-show "${command[@]:1}" --max-steps 150
-"${command[@]}" --max-steps 150
+train=(train --stage all --model-size tiny "${devices[@]}" --data-gpu 0 --model-gpu 1 ${precision[@]+"${precision[@]}"}
+       --train-data "$run/corpus.index" --checkpoint-dir "$run/voice" --batch-size 8 --stage-steps 120,300,40
+       data.language=en data.validation_share=0.05 training.dvae_codes=64 training.learning_rate=2e-3
+       training.mask_conditioning=false training.val_step=100 training.save_step=50 observe.sample_step=0
+       observe.sample_count=2 observe.log_step=50 training.segment_codes=12)
 
-printf '\nThe same command with more steps goes on from the checkpoint:\n'
-show "${command[@]:1}" --max-steps 300
-"${command[@]}" --max-steps 300
+printf '\nTrained for ten seconds, then stopped as Ctrl-C would:\n'
+show "${train[@]}"
+"$tandem" "${train[@]}" & child=$!
+sleep 10
+kill -INT "$child" 2>/dev/null || true
+wait "$child" || true
 
-printf '\nDemo done: %s\n' "$run"
+printf '\nThe same command goes on from the checkpoint:\n'
+run "${train[@]}"
+
+run synthesize --model "$run/voice/decoder/model" --language en --text "you have one new message" \
+    --voice assets/demo/wavs/agent-alreadyon.flac --seed 1 -o "$run/spoken.wav"
+
+printf '\nDemo done.\n  a sentence    %s\n' "$run/spoken.wav"
+for stage in dvae gpt decoder; do printf '  %-13s %s\n' "$stage" "$run/voice/$stage/report.html"; done
+printf '  the voice     %s\n' "$run/voice/decoder/model"

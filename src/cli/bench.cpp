@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "cli/bench_synthesize.h"
+#include "cli/bench_train.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "config/schema.h"
@@ -164,12 +165,13 @@ int run_bench(const Arguments& arguments) {
   if (arguments.has("--list")) {
     print(
         "data        decode, resample, mel, tokens: clips a second (--data DIR, --peer)\n"
-        "synthesize  XTTS speech: times real time, first sound (--size NAME, --peer)\n");
+        "synthesize  XTTS speech: times real time, first sound (--size NAME, --peer)\n"
+        "train       a step of XTTS's GPT: tokens a second, memory (--size NAME, --ways, --peer)\n");
     return 0;
   }
   Arguments rest = arguments;
   const std::string what = rest.rest.empty() ? "" : rest.rest.front();
-  if (what != "data" && what != "synthesize") {
+  if (what != "data" && what != "synthesize" && what != "train") {
     throw Error(ErrorKind::usage, what.empty() ? "`tandem bench` needs the name of a benchmark"
                                                : "there is no benchmark `" + what + "`")
         .hint("tandem bench --list");
@@ -180,8 +182,9 @@ int run_bench(const Arguments& arguments) {
     print(print_config(resolved));
     return 0;
   }
-  return what == "data" ? bench_data_command(rest, resolved.config)
-                        : bench_synthesize_command(rest, resolved.config);
+  if (what == "data") return bench_data_command(rest, resolved.config);
+  return what == "train" ? bench_train_command(rest, resolved.config)
+                         : bench_synthesize_command(rest, resolved.config);
 }
 
 }  // namespace
@@ -190,23 +193,26 @@ Command bench_command() {
   return {
       .name = "bench",
       .summary = "figures of this machine, side by side with a peer",
-      .rest = "data|synthesize",
+      .rest = "data|synthesize|train",
       .details =
           "tandem bench data --data assets/demo --peer\n"
           "tandem bench data --data DIR --peer --format json --num-workers 2\n"
-          "tandem bench synthesize --size normal --batches 16,64,256 --peer",
+          "tandem bench synthesize --size normal --batches 16,64,256 --peer\n"
+          "tandem bench train --size normal --batches 16,3 --ways --peer",
       .settings = read_by_bench,
       .chooses_devices = true,
       .options = {{"--list", "", "the benchmarks there are"},
                   {"--data", "DIR", "a dataset or an index"},
                   {"--peer", "", "also run what everybody uses, on the same work"},
-                  {"--peer-compile", "", "synthesize: also the peer under torch.compile (minutes)"},
+                  {"--peer-compile", "", "also the peer under torch.compile (minutes)"},
                   {"--step-ms", "T", "also beside a stand-in for training of T ms a step"},
                   {"--seconds", "S", "how long to measure, once warm (default 10)"},
-                  {"--size", "NAME", "synthesize: tiny, small, normal or big (default normal)"},
-                  {"--batches", "N,...", "synthesize: texts at once (default 16,64,256)"},
+                  {"--ways", "", "train: also with graph mode and kernel fusion on and off"},
+                  {"--size", "NAME", "tiny, small, normal or big (default normal)"},
+                  {"--batches", "N,...",
+                   "texts at once (synthesize, default 16,64,256), rows (train, default 16,3)"},
                   {"--codes", "N", "synthesize: codes of a text (default 215: ten seconds)"},
-                  {"--precision", "P", "synthesize: auto, fp32, tf32, bf16 or fp16"},
+                  {"--precision", "P", "auto (synthesize), fp32, tf32, bf16 or fp16"},
                   {"--format", "F", "md, csv or json (default md)"}},
       .run = run_bench};
 }

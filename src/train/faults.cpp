@@ -12,14 +12,14 @@ namespace tandem {
 
 std::optional<Fault> parse_fault(const std::string& text) {
   if (text.empty()) return std::nullopt;
-  static const std::map<std::string, FaultKind> kinds = {{"vanish", FaultKind::vanish},
-                                                         {"throw", FaultKind::throw_error},
-                                                         {"nan", FaultKind::nan},
-                                                         {"slow", FaultKind::slow}};
+  static const std::map<std::string, FaultKind> kinds = {
+      {"vanish", FaultKind::vanish}, {"throw", FaultKind::throw_error}, {"nan", FaultKind::nan},
+      {"slow", FaultKind::slow},     {"hang", FaultKind::hang},         {"oom", FaultKind::oom},
+      {"disk", FaultKind::disk}};
   const auto refuse = [&] {
     return Error(ErrorKind::config,
                  fmt::format("TANDEM_FAULT is \"{}\"; expected for example "
-                             "`vanish:rank=2,step=5` (vanish, throw, nan or slow)",
+                             "`vanish:rank=2,step=5` (vanish, throw, nan, slow, hang, oom or disk)",
                              text));
   };
   const auto halves = split(text, ':');
@@ -29,9 +29,11 @@ std::optional<Fault> parse_fault(const std::string& text) {
   for (const std::string& field : split(halves[1], ',')) {
     const auto sides = split(field, '=');
     const auto number = sides.size() == 2 ? parse_int(sides[1]) : std::nullopt;
-    if (!number || (sides[0] != "rank" && sides[0] != "step")) throw refuse();
+    if (!number || (sides[0] != "rank" && sides[0] != "step" && sides[0] != "steps"))
+      throw refuse();
     if (sides[0] == "rank") fault.rank = static_cast<int>(*number);
     if (sides[0] == "step") fault.step = *number;
+    if (sides[0] == "steps") fault.steps = *number;
   }
   return fault;
 }

@@ -1,5 +1,6 @@
 #include "train/optimizer.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <map>
@@ -10,56 +11,43 @@
 
 namespace tandem {
 
-AdamW::AdamW(NamedTensors parameters, const AdamWOptions& options)
-    : parameters_(std::move(parameters)), options_(options) {
-  for (const auto& [name, parameter] : parameters_) {
-    means_.push_back(at::zeros_like(parameter).requires_grad_(false));
-    squares_.push_back(at::zeros_like(parameter).requires_grad_(false));
-    steps_.push_back(at::zeros({}, parameter.options().dtype(at::kFloat).requires_grad(false)));
-  }
+Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
+    : store_(store),
+      options_(options),
+      watch_(options.guard, store.arenas().front().gradient.device()) {
+  const at::Device device = store.arenas().front().gradient.device();
+  steps_ = at::zeros({}, at::TensorOptions(device).dtype(at::kDouble));
+  values_ = at::zeros({adamw_values}, at::TensorOptions(device).dtype(at::kFloat));
 }
 
-std::vector<at::Tensor> AdamW::gradients() const {
-  std::vector<at::Tensor> gradients;
-  for (const auto& [name, parameter] : parameters_) gradients.push_back(parameter.grad());
-  return gradients;
-}
-
-at::Tensor AdamW::clip_gradients(double most) {
+at::Tensor Optimizer::step(const OptimizerInputs& inputs) {
   at::NoGradGuard no_grad;
-  const std::vector<at::Tensor> all = gradients();
-  const at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(all)));
-  const at::Tensor factor = at::clamp_max(most / (norm + 1e-6), 1.0);
-  at::_foreach_mul_(all, factor);
-  return norm;
-}
-
-void AdamW::step() {
-  at::NoGradGuard no_grad;
-  std::vector<at::Tensor> parameters;
-  for (const auto& [name, parameter] : parameters_) parameters.push_back(parameter);
-  at::_foreach_add_(steps_, 1);
-  at::_fused_adamw_(parameters, gradients(), means_, squares_, {}, steps_, options_.learning_rate,
-                    options_.beta1, options_.beta2, options_.weight_decay, options_.epsilon,
-                    /*amsgrad=*/false, /*maximize=*/false);
-}
-
-void AdamW::clear_gradients() {
-  for (const auto& [name, parameter] : parameters_) parameter.mutable_grad().reset();
-}
-
-NamedTensors AdamW::state() const {
-  NamedTensors state;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    state.emplace_back(parameters_[i].first + ".mean", means_[i]);
-    state.emplace_back(parameters_[i].first + ".square", squares_[i]);
-    state.emplace_back(parameters_[i].first + ".steps", steps_[i]);
+  std::vector<at::Tensor> norms;
+  for (const AdamWBuffers& arena : store_.arenas()) {
+    if (arena.gradient.numel() > 0) norms.push_back(at::linalg_vector_norm(arena.gradient));
   }
-  return state;
+  const at::Tensor norm = at::linalg_vector_norm(at::stack(norms)) / inputs.divisor;
+  const at::Tensor good = watch_.judge(norm);
+  at::Tensor factor = inputs.divisor.reciprocal();
+  if (options_.largest_norm > 0)
+    factor = factor * at::clamp_max(options_.largest_norm / (norm + 1e-6), 1.0);
+  steps_.add_(good);
+  const auto correction = [&](double beta) {
+    return (1 - at::pow(at::Scalar(beta), steps_)).to(at::kFloat);
+  };
+  // The average of few steps must not hold on to where they began.
+  const at::Tensor average =
+      ((steps_ + 1) / (steps_ + 10)).clamp_max(options_.rule.average_decay).to(at::kFloat);
+  values_.copy_(at::stack({inputs.learning_rate, correction(options_.rule.beta1),
+                           correction(options_.rule.beta2), factor, average, good.to(at::kFloat)}));
+  for (const AdamWBuffers& arena : store_.arenas()) adamw_step(arena, values_, options_.rule);
+  return at::stack({norm, good.to(at::kFloat)});
 }
 
-void AdamW::load_state(const NamedTensors& saved) {
-  copy_by_name(saved, state(), "optimizer.safetensors");
+NamedTensors Optimizer::state(const std::string& prefix) const {
+  NamedTensors list = {{prefix + "steps", steps_}};
+  for (const auto& [name, tensor] : watch_.state()) list.emplace_back(prefix + name, tensor);
+  return list;
 }
 
 void copy_by_name(const NamedTensors& source, const NamedTensors& target, const std::string& what) {

@@ -1,36 +1,47 @@
-// AdamW on a list of parameters, fused over all of them. State lives beside the parameters.
+// AdamW on a phase's ParameterStore: the norm of its gradients, whether the step is good, clipping
+// and the step, all decided on the device.
 #pragma once
 
-#include <ATen/core/TensorBody.h>
+#include <string>
 
-#include <vector>
-
+#include "nn/adamw.h"
 #include "nn/parameters.h"
+#include "train/parameter_store.h"
+#include "train/rules/step_guard.h"
 
 namespace tandem {
 
-struct AdamWOptions {
-  double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.01;
+struct OptimizerOptions {
+  AdamWRule rule;
+  double largest_norm = 0;  // gradients are scaled down to it; 0: never
+  StepGuardOptions guard;
 };
 
-class AdamW {
+// On the device, at fixed addresses, set before each step.
+struct OptimizerInputs {
+  at::Tensor learning_rate;  // [] float32
+  at::Tensor divisor;        // [] float32: gradients are divided by it (accumulation, loss scale)
+};
+
+class Optimizer {
  public:
-  AdamW(NamedTensors parameters, const AdamWOptions& options);
+  // `store` must outlive it.
+  Optimizer(ParameterStore& store, const OptimizerOptions& options);
 
-  // Scales the gradients so that their joint norm is at most `most`; returns the norm before, on
-  // the device.
-  at::Tensor clip_gradients(double most);
-  void step();
-  void clear_gradients();
-  std::vector<at::Tensor> gradients() const;
+  // Updates the weights and clears the gradients. Returns [2] float32: the norm before clipping,
+  // and 1 when the step was taken, 0 when it was skipped.
+  at::Tensor step(const OptimizerInputs& inputs);
 
-  NamedTensors state() const;  // "<name>.mean", "<name>.square", "<name>.steps"
-  void load_state(const NamedTensors& state);
+  ParameterStore& store() { return store_; }
+  const ParameterStore& store() const { return store_; }
+  // What a checkpoint keeps beside the store, under `prefix`: steps taken, usual norms.
+  NamedTensors state(const std::string& prefix) const;
 
  private:
-  NamedTensors parameters_;
-  AdamWOptions options_;
-  std::vector<at::Tensor> means_, squares_, steps_;
+  ParameterStore& store_;
+  OptimizerOptions options_;
+  NormWatch watch_;
+  at::Tensor steps_, values_;  // [] float64, steps taken; [adamw_values]
 };
 
 // Copies `source` into `target` by name. Throws Error(corrupt) that lists what is missing, unknown

@@ -5,37 +5,14 @@
 #include <algorithm>
 
 #include "device/registry.h"
+#include "train/stages/describe_stage.h"
+#include "train/voice_parts.h"
 #include "tandem/error.h"
 #include "util/log.h"
 #include "util/text.h"
 
 namespace tandem {
 namespace {
-
-// Embeddings, then each block (two norms, attention 4 D^2, MLP 8 D^2, biases), then the last norm.
-int64_t count_parameters(const ByteGptSize& size) {
-  const int64_t d = size.width;
-  return (256 + size.context) * d + size.layers * (12 * d * d + 13 * d) + 2 * d;
-}
-
-struct MemoryEstimate {
-  uint64_t weights, gradients, optimizer, activations, queue;
-};
-
-MemoryEstimate estimate_memory(const TrainPlan& plan) {
-  const auto parameters = static_cast<uint64_t>(plan.parameters);
-  const auto replicas = static_cast<int64_t>(plan.strategy.replicas.size());
-  const auto sequences = static_cast<uint64_t>((plan.batch_size + replicas - 1) / replicas);
-  const auto places = sequences * static_cast<uint64_t>(plan.size.context);
-  // Kept for the backward pass, per place and block: about 16 D numbers; logits and their softmax
-  // at the end.
-  const auto kept = static_cast<uint64_t>(plan.size.layers * 16 * plan.size.width + 2 * 256);
-  return {.weights = 4 * parameters,
-          .gradients = 4 * parameters,
-          .optimizer = 8 * parameters,
-          .activations = 4 * places * kept,
-          .queue = plan.queue_capacity * places * 2 * 8};
-}
 
 std::string original_index(const std::string& device) {
   return std::to_string(DeviceRegistry::get().find(device).original_index());
@@ -54,21 +31,26 @@ size_t queue_capacity(int64_t buffer_size, StrategyKind kind) {
   return static_cast<size_t>(std::max<int64_t>(6, buffer_size / 2));
 }
 
+double learning_rate_of(const Config& config) {
+  if (config.training.learning_rate) return *config.training.learning_rate;
+  const std::string& stage = config.training.stage;
+  const bool goes_on =
+      config.model.pretrained && trained_stages(*config.model.pretrained).contains(stage);
+  // Coqui's rate to go on with a GPT; rates that new ones learn with.
+  if (stage == "gpt") return goes_on && config.training.lora_rank == 0 ? 5e-6 : 3e-4;
+  if (stage == "dvae") return goes_on ? 5e-5 : 3e-4;
+  if (stage == "decoder") return goes_on ? 1e-4 : 2e-4;
+  return 1e-3;
+}
+
 TrainPlan make_plan(const Config& config) {
-  if (config.training.stage != "bytes") {
-    throw Error(ErrorKind::config,
-                fmt::format("training.stage `{}` is not part of this version, which trains `bytes`",
-                            config.training.stage))
-        .hint("use --stage bytes: a small GPT on the bytes of any text");
-  }
   TrainPlan plan;
   plan.strategy = setup_gpu_strategy(config.training.multi_gpu);
-  plan.size = byte_gpt_size(config.model.size);
-  plan.parameters = count_parameters(plan.size);
   plan.batch_size = config.data.batch_size;
   plan.accumulation = config.training.gradient_accumulation_steps;
   plan.queue_capacity = queue_capacity(config.data.buffer_size, plan.strategy.kind);
-  plan.tokens_a_step = plan.batch_size * plan.accumulation * plan.size.context;
+  plan.learning_rate = learning_rate_of(config);
+  describe_stage(config, plan);
   const auto replicas = static_cast<int64_t>(plan.strategy.replicas.size());
   if (plan.batch_size < replicas) {
     throw Error(ErrorKind::config,
@@ -79,32 +61,40 @@ TrainPlan make_plan(const Config& config) {
   return plan;
 }
 
-std::string format_plan(const TrainPlan& plan, const Config& config) {
-  const MemoryEstimate memory = estimate_memory(plan);
-  const auto replicas = plan.strategy.replicas.size();
+PlanRows plan_rows(const TrainPlan& plan, const Config& config) {
+  const auto parameters = static_cast<uint64_t>(plan.parameters);
+  const auto replicas = static_cast<int64_t>(plan.strategy.replicas.size());
+  PlanRows rows = {{"strategy", plan.strategy.describe()},
+                   {"data prepared on", plan.strategy.data_device},
+                   {"model held by", join(plan.strategy.replicas, ", ")}};
+  rows.insert(rows.end(), plan.facts.begin(), plan.facts.end());
+  rows.emplace_back("parameters", fmt::format("{}", plan.parameters));
+  rows.emplace_back(
+      "batch",
+      fmt::format(
+          "{} x {} accumulated{}", plan.batch_size, plan.accumulation,
+          plan.tokens_a_step > 0 ? fmt::format(", {} tokens a step", plan.tokens_a_step) : ""));
+  rows.emplace_back("a replica takes", fmt::format("{}", plan.batch_size / replicas));
+  rows.emplace_back(
+      "queue", fmt::format("{} batches on {}", plan.queue_capacity, plan.strategy.data_device));
+  std::string memory =
+      fmt::format("weights {}, gradients {}, optimizer {}", format_bytes(4 * parameters),
+                  format_bytes(4 * parameters), format_bytes(8 * parameters));
+  if (plan.activation_bytes > 0)
+    memory += ", activations about " + format_bytes(plan.activation_bytes);
+  rows.emplace_back("memory, each model", memory);
+  rows.emplace_back("precision", config.training.precision);
+  rows.emplace_back("learning rate",
+                    fmt::format("{:g}, {}", plan.learning_rate, config.training.schedule));
+  rows.emplace_back("steps", config.training.max_steps
+                                 ? fmt::format("{}", *config.training.max_steps)
+                                 : fmt::format("{} epochs", config.training.epochs));
+  return rows;
+}
+
+std::string format_plan(const PlanRows& rows) {
   std::string text = "\nPlan\n";
-  const auto row = [&](std::string_view name, const std::string& value) {
-    text += fmt::format("  {:<20} {}\n", name, value);
-  };
-  row("strategy", plan.strategy.describe());
-  row("data prepared on", plan.strategy.data_device);
-  row("model held by", join(plan.strategy.replicas, ", "));
-  row("stage, size",
-      fmt::format("{}, {}: {} layers, width {}, context {}", config.training.stage,
-                  config.model.size, plan.size.layers, plan.size.width, plan.size.context));
-  row("parameters", fmt::format("{}", plan.parameters));
-  row("batch", fmt::format("{} sequences x {} accumulated, {} tokens a step", plan.batch_size,
-                           plan.accumulation, plan.tokens_a_step));
-  row("a replica takes",
-      fmt::format("{} sequences", plan.batch_size / static_cast<int64_t>(replicas)));
-  row("queue", fmt::format("{} batches on {}", plan.queue_capacity, plan.strategy.data_device));
-  row("memory, each model",
-      fmt::format("weights {}, gradients {}, optimizer {}, activations about {}",
-                  format_bytes(memory.weights), format_bytes(memory.gradients),
-                  format_bytes(memory.optimizer), format_bytes(memory.activations)));
-  row("memory, queue", format_bytes(memory.queue));
-  row("steps", config.training.max_steps ? fmt::format("{}", *config.training.max_steps)
-                                         : fmt::format("{} epochs", config.training.epochs));
+  for (const auto& [name, value] : rows) text += fmt::format("  {:<20} {}\n", name, value);
   return text;
 }
 
@@ -137,6 +127,16 @@ void announce_model_place(const TrainPlan& plan) {
   for (const std::string& device : plan.strategy.replicas) {
     say(fmt::format("   (Original GPU {} is now mapped to {})", original_index(device),
                     device.substr(1)));
+  }
+}
+
+void announce_step(const Config& config) {
+  const TrainingConfig& training = config.training;
+  if (!training.enable_graph_mode || training.enable_eager_debug) {
+    complain({"⚠️  Graph mode DISABLED - GPU utilization will be lower"});
+  } else {
+    say(std::string("✅ Graph mode ENABLED ") +
+        (training.enable_kernel_fusion ? "with kernel fusion" : "without kernel fusion"));
   }
 }
 

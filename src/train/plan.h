@@ -3,8 +3,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "models/bytes/byte_gpt.h"
 #include "tandem/config.h"
 #include "tandem/devices.h"
 
@@ -12,20 +13,27 @@ namespace tandem {
 
 struct TrainPlan {
   Strategy strategy;
-  ByteGptSize size{};
-  int64_t parameters = 0;
+  int64_t parameters = 0;                                  // trained
+  std::vector<std::pair<std::string, std::string>> facts;  // what the model is, in words
   int64_t batch_size = 0, accumulation = 1;
   size_t queue_capacity = 0;  // batches in the queue training reads
-  int64_t tokens_a_step = 0;
+  double learning_rate = 0;
+  int64_t tokens_a_step = 0;      // 0: known when the data is
+  uint64_t activation_bytes = 0;  // of a replica, about
 };
 
-// Throws Error(config) for what this version cannot do.
+// Throws Error(config) for what cannot be done.
 TrainPlan make_plan(const Config& config);
+
+// The setting, or what fits the stage: 1e-3 for bytes, 5e-6 to go on with a GPT, and so on.
+double learning_rate_of(const Config& config);
 
 // `max(6, buffer/2)` on a data GPU of its own, the whole buffer otherwise (contract 001-3, 001-11).
 size_t queue_capacity(int64_t buffer_size, StrategyKind kind);
 
-std::string format_plan(const TrainPlan& plan, const Config& config);
+using PlanRows = std::vector<std::pair<std::string, std::string>>;
+PlanRows plan_rows(const TrainPlan& plan, const Config& config);
+std::string format_plan(const PlanRows& rows);
 
 // The contract's start-up lines about the pipeline and the model's place (001-9, 001-11).
 void announce_pipeline(const TrainPlan& plan);
@@ -33,5 +41,7 @@ void announce_model_place(const TrainPlan& plan);
 // 001-5, before the replica on `device` is created; said where there is more than one device to
 // choose.
 void announce_creation(const TrainPlan& plan, const std::string& device);
+// 003-1: how a step will run.
+void announce_step(const Config& config);
 
 }  // namespace tandem

@@ -1,83 +1,234 @@
 #include "train/replica.h"
 
-#include "device/communicator.h"
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "device/device_scope.h"
 #include "device/logical_device.h"
 #include "nn/checksum.h"
+#include "tandem/config.h"
+#include "tandem/error.h"
+#include "train/stage.h"
+#include "util/log.h"
 
 namespace tandem {
 namespace {
 constexpr size_t gradient_bucket_bytes = size_t{25} << 20;
-constexpr double largest_gradient_norm = 1.0;
 }  // namespace
 
-Replica::Replica(LogicalDevice& device, const ByteGptSize& size, uint64_t seed,
-                 double learning_rate)
-    : device_(device) {
+Replica::Replica(LogicalDevice& device, Stage& stage, const TrainingConfig& config,
+                 Communicator* group)
+    : device_(device),
+      config_(config),
+      group_(group),
+      graphs_(device, config.enable_graph_mode && !config.enable_eager_debug),
+      update_graphs_(device, config.enable_graph_mode && !config.enable_eager_debug) {
   DeviceScope scope(device);
-  model_ = ByteGpt::make(size, seed);
-  optimizer_.emplace(weights(), AdamWOptions{.learning_rate = learning_rate});
+  learner_ = stage.make_learner(device);
+  const at::TensorOptions number = scope.options().dtype(at::kFloat);
+  values_ = {.step = at::zeros({}, number.dtype(at::kLong)),
+             .scale = at::ones({}, number),
+             .seed = static_cast<uint64_t>(config.seed)};
+  divisor_ = at::ones({}, number);
+  if (config.precision == "fp16") {
+    scale_.emplace(LossScaleOptions{}, device.torch_device());
+    values_.scale = scale_->scale();
+  }
+  std::vector<std::vector<TrainedView>> views;
+  for (const Phase& phase : learner_->phases()) {
+    PhaseParts parts;
+    parts.store = std::make_unique<ParameterStore>(phase.tensors, config.ema_decay > 0);
+    parts.optimizer = std::make_unique<Optimizer>(
+        *parts.store, OptimizerOptions{.rule = {.beta1 = phase.beta1,
+                                                .beta2 = phase.beta2,
+                                                .weight_decay = config.weight_decay,
+                                                .average_decay = config.ema_decay},
+                                       .largest_norm = phase.largest_norm,
+                                       .guard = {.max_bad_steps = config.max_bad_steps,
+                                                 .spike_factor = config.spike_factor}});
+    if (group) {
+      parts.reducer =
+          std::make_unique<GradientReducer>(*parts.store, *group, gradient_bucket_bytes);
+    }
+    parts.inputs = {at::zeros({}, number), divisor_};
+    parts.learning_rate = phase.learning_rate;
+    views.push_back(parts.store->views());
+    phases_.push_back(std::move(parts));
+  }
+  learner_->placed(views);
 }
 
-NamedTensors Replica::weights() {
-  NamedTensors list;
-  model_.visit(
-      [&](const std::string& name, at::Tensor& parameter) { list.emplace_back(name, parameter); });
-  return list;
+Replica::~Replica() = default;
+
+int64_t Replica::parameters() const {
+  int64_t count = 0;
+  for (const PhaseParts& phase : phases_) count += phase.store->count();
+  return count;
 }
 
-// A copy even where source and target share an address space: the batch then belongs to this
-// device.
-at::Tensor Replica::to_device(const at::Tensor& tensor) const {
-  const at::Tensor copy =
-      tensor.to(device_.torch_device(), tensor.scalar_type(), /*non_blocking=*/true, /*copy=*/true);
-  hold_for_current_stream(tensor);
-  return copy;
+int64_t Replica::reduced_early() const {
+  int64_t count = 0;
+  for (const PhaseParts& phase : phases_) count += phase.reducer ? phase.reducer->early() : 0;
+  return count;
 }
 
-at::Tensor Replica::add_gradients(const Batch& batch) {
+void Replica::set_inputs(const StepRequest& request) {
+  at::NoGradGuard no_grad;
+  values_.step.fill_(request.step);
+  at::mul_out(divisor_, values_.scale,
+              at::scalar_tensor(static_cast<double>(config_.gradient_accumulation_steps),
+                                values_.scale.options()));
+  for (PhaseParts& phase : phases_)
+    phase.inputs.learning_rate.fill_(request.learning_rate * phase.learning_rate);
+}
+
+at::Tensor Replica::step(const StepRequest& request) {
   DeviceScope scope(device_);
-  const double share = static_cast<double>(batch.rows) / static_cast<double>(batch.whole_rows);
-  const at::Tensor loss =
-      model_.loss(batch.fields[byte_tokens], batch.fields[byte_targets]) * share;
-  loss.backward();
-  return loss.detach();
+  set_inputs(request);
+  const int64_t micro_batches = config_.gradient_accumulation_steps;
+  // Gradients are on their way to the other replicas before a pass ends: they must be wrong from
+  // the start.
+  const at::Tensor scale = values_.scale.clone();
+  if (request.poison) values_.scale.fill_(NAN);
+  at::Tensor terms;
+  std::vector<at::Tensor> outcomes;
+  for (int64_t i = 0; i < micro_batches; ++i) {
+    const Batch& batch = *request.batch(i);
+    const bool last = i + 1 == micro_batches;
+    for (size_t phase = 0; phase < phases_.size(); ++phase) {
+      const at::Tensor part = add_gradients(phase, batch, last, request);
+      // A captured pass gives its result at the same address every time.
+      terms = terms.defined() ? terms + part : part.clone();
+      if (last) outcomes.push_back(update(phase));
+    }
+  }
+  at::NoGradGuard no_grad;
+  if (request.poison) values_.scale.copy_(scale);
+  if (group_)
+    for (const at::Tensor& sums : learner_->sums()) group_->all_reduce(sums, Reduce::sum)->wait();
+  learner_->finish_step(values_);
+  if (scale_) scale_->update(outcomes.back()[0]);
+  if (micro_batches > 1) terms = terms / static_cast<double>(micro_batches);
+  if (group_) {
+    terms = terms.clone();
+    group_->all_reduce(terms, Reduce::sum)->wait();
+  }
+  outcomes.insert(outcomes.begin(), terms);
+  return at::cat(outcomes);
 }
 
-at::Tensor Replica::update(Communicator* group, int64_t accumulation) {
+// A batch that does not fit is worked on in two halves from then on. Its gradients are shares of
+// the whole batch's, so the sum over the halves is the same.
+at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
+                                  const StepRequest& request) {
+  const int64_t rows = batch.fields.empty() ? 0 : batch.fields.front().size(0);
+  StepRequest asked = request;
+  for (;;) {
+    const int64_t parts = std::clamp<int64_t>(divisions_, 1, std::max<int64_t>(rows, 1));
+    try {
+      at::Tensor terms;
+      for (int64_t i = 0; i < parts; ++i) {
+        const int64_t first = rows * i / parts, end = rows * (i + 1) / parts;
+        const Batch part = parts == 1 ? batch : rows_of(batch, first, end - first);
+        const at::Tensor values = add_part(phase, part, last && i + 1 == parts, asked);
+        terms = terms.defined() ? terms + values : values.clone();
+      }
+      return terms;
+    } catch (const std::exception& error) {
+      const auto* ours = dynamic_cast<const Error*>(&error);
+      const bool memory = ours ? ours->kind() == ErrorKind::memory
+                               : dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
+      if (!memory || parts >= rows) throw;
+    }
+    asked.out_of_memory = false;
+    // What a pass that broke off had added must not count; earlier batches of this step are lost.
+    at::NoGradGuard no_grad;
+    for (at::Tensor gradients : phases_[phase].store->gradients()) gradients.zero_();
+    graphs_.forget();
+    divisions_ = parts * 2;
+    if (!said_out_of_memory_) {
+      log_warning(
+          "{} ran out of memory: batches are worked on in {} parts from now on; the "
+          "effective batch stays{}",
+          device_.name(), divisions_,
+          config_.gradient_accumulation_steps > 1
+              ? ", but this step may lack some of its accumulated batches"
+              : "");
+    }
+    said_out_of_memory_ = true;
+  }
+}
+
+at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
+                             const StepRequest& request) {
+  if (request.out_of_memory)
+    throw Error(ErrorKind::memory,
+                fmt::format("{} has no memory left, on purpose", device_.name()));
+  GradientReducer* reducer = last ? phases_[phase].reducer.get() : nullptr;
+  PassGraphs::Shape& shape =
+      graphs_.begin(batch, learner_->shape_of(batch) * 8 + static_cast<int64_t>(phase));
+  const Batch& inputs = graphs_.inputs(shape, batch);
+  if (reducer && learner_->pieces(phase) == 1) reducer->watch();
+  at::Tensor terms;
+  for (int piece = 0; piece < learner_->pieces(phase); ++piece) {
+    terms = graphs_.run(shape, static_cast<size_t>(piece), [&] {
+      return learner_->pieces(phase) == 1 ? learner_->add_gradients(phase, inputs, values_)
+                                          : learner_->add_piece(phase, piece, inputs, values_);
+    });
+    if (reducer && learner_->pieces(phase) > 1)
+      reducer->final_from(learner_->final_from(phase, piece));
+  }
+  graphs_.end(shape);
+  if (request.poison) terms = terms * NAN;
+  if (reducer) reducer->finish();
+  return terms;
+}
+
+at::Tensor Replica::update(size_t phase) {
+  at::NoGradGuard no_grad;
+  const Batch nothing;
+  PassGraphs::Shape& shape = update_graphs_.begin(nothing, static_cast<int64_t>(phase));
+  const at::Tensor outcome = update_graphs_.run(
+      shape, 0, [&] { return phases_[phase].optimizer->step(phases_[phase].inputs); });
+  update_graphs_.end(shape);
+  return outcome;
+}
+
+Measured Replica::validate(const Batch& batch) {
   DeviceScope scope(device_);
   at::NoGradGuard no_grad;
-  const std::vector<at::Tensor> gradients = optimizer_->gradients();
-  if (group) group->all_reduce_bucketed(gradients, Reduce::sum, gradient_bucket_bytes);
-  if (accumulation > 1) at::_foreach_div_(gradients, static_cast<double>(accumulation));
-  const at::Tensor norm = optimizer_->clip_gradients(largest_gradient_norm);
-  optimizer_->step();
-  optimizer_->clear_gradients();
-  return norm;
+  return learner_->validate(batch);
 }
 
-at::Tensor Replica::validate(const ByteCorpus& corpus, int64_t first, int64_t count,
-                             int64_t whole) {
+void Replica::swap_average() {
+  if (config_.ema_decay <= 0) return;
   DeviceScope scope(device_);
-  at::NoGradGuard no_grad;
-  if (count == 0) return at::zeros({}, scope.options());
-  const Batch batch = corpus.validation_batch(first, count);
-  const double share = static_cast<double>(count) / static_cast<double>(whole);
-  return model_.loss(to_device(batch.fields[byte_tokens]), to_device(batch.fields[byte_targets])) *
-         share;
+  for (PhaseParts& phase : phases_) phase.store->swap_average();
 }
 
 at::Tensor Replica::checksum() {
   DeviceScope scope(device_);
-  std::vector<at::Tensor> parameters;
-  for (const auto& [name, parameter] : weights()) parameters.push_back(parameter);
-  return tandem::checksum(parameters);
+  std::vector<at::Tensor> all;
+  for (const PhaseParts& phase : phases_)
+    for (const AdamWBuffers& arena : phase.store->arenas())
+      if (arena.weight.numel() > 0) all.push_back(arena.weight);
+  for (const auto& [name, buffer] : learner_->buffers()) all.push_back(buffer);
+  return tandem::checksum(all);
 }
 
-void Replica::load(const Checkpoint& checkpoint) {
-  DeviceScope scope(device_);
-  copy_by_name(checkpoint.weights, weights(), "model.safetensors");
-  optimizer_->load_state(checkpoint.optimizer);
+Batch rows_of(const Batch& batch, int64_t first, int64_t count) {
+  Batch part{.index = batch.index, .whole_rows = batch.whole_rows};
+  for (const at::Tensor& field : batch.fields) part.fields.push_back(field.narrow(0, first, count));
+  part.rows = std::clamp<int64_t>(batch.rows - first, 0, count);
+  const auto take = [&](const std::vector<int64_t>& all, std::vector<int64_t>& into) {
+    for (int64_t row = first; row < first + part.rows; ++row)
+      if (static_cast<size_t>(row) < all.size()) into.push_back(all[static_cast<size_t>(row)]);
+  };
+  take(batch.clips, part.clips);
+  take(batch.sizes, part.sizes);
+  return part;
 }
 
 }  // namespace tandem

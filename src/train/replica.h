@@ -1,44 +1,98 @@
-// One copy of the model with its optimizer, on one device. Driven by one thread.
+// One copy of a stage's model with its optimizers, on one device. Driven by one thread.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "checkpoint/run_folder.h"
-#include "data/feed/byte_corpus.h"
-#include "models/bytes/byte_gpt.h"
+#include "device/communicator.h"
+#include "train/gradient_reducer.h"
+#include "train/learner.h"
 #include "train/optimizer.h"
+#include "train/pass_graphs.h"
+#include "train/rules/loss_scale.h"
 
 namespace tandem {
 
-class Communicator;
 class LogicalDevice;
+class Stage;
+struct TrainingConfig;
+
+// What a step needs from outside.
+struct StepRequest {
+  int64_t step = 1;
+  double learning_rate = 0;
+  bool poison = false;         // its loss becomes not-a-number, for tests
+  bool out_of_memory = false;  // the device pretends to have none, for tests
+  // Batches of this step, one after another.
+  std::function<const Batch*(int64_t micro_batch)> batch;
+};
 
 class Replica {
  public:
-  // Creates model and optimizer on `device`.
-  Replica(LogicalDevice& device, const ByteGptSize& size, uint64_t seed, double learning_rate);
+  // Creates model and optimizers on `device`. `group`: of all replicas, or nullptr; must outlive
+  // it.
+  Replica(LogicalDevice& device, Stage& stage, const TrainingConfig& config, Communicator* group);
+  ~Replica();
 
-  // Adds the gradients of one batch; returns its loss as a share of the whole batch (so that the
-  // shares of all replicas sum to the mean over the whole batch), on the device.
-  at::Tensor add_gradients(const Batch& batch);
+  // One optimizer step, queued on the device. Returns the learner's terms, then norm and "was it
+  // taken" of each phase, [terms + 2 phases] float32 on the device; terms are of the whole batch.
+  at::Tensor step(const StepRequest& request);
 
-  // Sums gradients over the group, if there is one, clips and steps. Returns the gradient norm.
-  at::Tensor update(Communicator* group, int64_t accumulation);
-
-  // Mean loss over this replica's part of the validation windows, times its share of them.
-  at::Tensor validate(const ByteCorpus& corpus, int64_t first, int64_t count, int64_t whole);
+  // Sums and counts of the learner's measures over this replica's part of a validation batch.
+  Measured validate(const Batch& batch);
+  // Moving averages in place of the weights, and back; nothing where none are kept.
+  void swap_average();
 
   at::Tensor checksum();
-  NamedTensors weights();
-  NamedTensors optimizer_state() const { return optimizer_->state(); }
-  void load(const Checkpoint& checkpoint);
+  Learner& learner() { return *learner_; }
   LogicalDevice& device() const { return device_; }
+  int64_t parameters() const;
+  int64_t captures() const { return graphs_.captures(); }
+  int64_t reduced_early() const;
+  int64_t divisions() const { return divisions_; }  // parts a batch is worked on in, for memory
+
+  // Everything a checkpoint keeps, on the host once what is queued has run; the next one overwrites
+  // it.
+  struct Snapshot {
+    std::vector<ParameterStore::Snapshot> phases;
+    NamedTensors buffers, rest;
+  };
+  void copy_to(Snapshot& snapshot);
+  Checkpoint checkpoint(const Snapshot& snapshot) const;  // without its state
+  void load(const Checkpoint& checkpoint);
 
  private:
-  at::Tensor to_device(const at::Tensor& tensor) const;
+  struct PhaseParts {
+    std::unique_ptr<ParameterStore> store;
+    std::unique_ptr<Optimizer> optimizer;
+    std::unique_ptr<GradientReducer> reducer;
+    OptimizerInputs inputs;
+    double learning_rate = 1;
+  };
+  at::Tensor add_gradients(size_t phase, const Batch& batch, bool last, const StepRequest& request);
+  at::Tensor add_part(size_t phase, const Batch& batch, bool last, const StepRequest& request);
+  at::Tensor update(size_t phase);
+  void set_inputs(const StepRequest& request);
+  NamedTensors rest();
+
   LogicalDevice& device_;
-  ByteGpt model_;
-  std::optional<AdamW> optimizer_;
+  const TrainingConfig& config_;
+  Communicator* group_;
+  std::unique_ptr<Learner> learner_;
+  std::vector<PhaseParts> phases_;
+  StepValues values_;
+  at::Tensor divisor_;
+  std::optional<LossScale> scale_;  // fp16 only
+  PassGraphs graphs_;
+  PassGraphs update_graphs_;
+  int64_t divisions_ = 1;
+  bool said_out_of_memory_ = false;
 };
+
+// Rows [first, first + count) of a batch.
+Batch rows_of(const Batch& batch, int64_t first, int64_t count);
 
 }  // namespace tandem

@@ -8,6 +8,8 @@
 #include "device/device_scope.h"
 #include "device/registry.h"
 #include "tandem/error.h"
+#include "train/rules/schedule.h"
+#include "train/stages/low_precision.h"
 #include "util/atomic_file.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -18,15 +20,22 @@ namespace {
 
 // What must be the same for a checkpoint to be continued, in words.
 std::string fingerprint_of(const Config& config) {
-  return fmt::format("stage={} size={} seed={} batch_size={} accumulation={} data={}",
-                     config.training.stage, config.model.size, config.training.seed,
-                     config.data.batch_size, config.training.gradient_accumulation_steps,
-                     config.data.train_data.value_or(""));
+  std::string text = fmt::format(
+      "stage={} size={} seed={} batch_size={} accumulation={} data={}", config.training.stage,
+      config.model.size, config.training.seed, config.data.batch_size,
+      config.training.gradient_accumulation_steps, config.data.train_data.value_or(""));
+  if (config.model.pretrained) text += " pretrained=" + *config.model.pretrained;
+  return text;
 }
 
-std::string required_train_data(const Config& config) {
-  if (config.data.train_data) return *config.data.train_data;
-  throw Error(ErrorKind::config, "no training data was given").hint("add --train-data FILE");
+bool is_numeric(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::numeric;
+  } catch (...) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -36,37 +45,60 @@ TrainRun::TrainRun(const Config& config, const TrainHooks& hooks, const TrainOpt
       hooks_(hooks),
       options_(options),
       plan_(make_plan(config)),
-      fault_(fault_from_environment()),
-      corpus_(std::make_unique<ByteCorpus>(required_train_data(config), plan_.size.context)) {
-  const int64_t steps_an_epoch =
-      std::max<int64_t>(1, corpus_->train_windows() / (plan_.batch_size * plan_.accumulation));
-  total_steps_ = config.training.max_steps.value_or(config.training.epochs * steps_an_epoch);
+      fault_(fault_from_environment()) {
+  if (!config.data.train_data) {
+    throw Error(ErrorKind::config, "no training data was given").hint("add --train-data PATH");
+  }
 }
 
 TrainResult TrainRun::run() {
-  open_folder();
+  const std::string fingerprint = fingerprint_of(config_);
+  const RunChoice choice =
+      choose_run_folder(config_.paths.checkpoint_dir, options_.fresh, fingerprint);
+  set_precision(config_.training.precision, config_.training.deterministic);
+  stage_ = make_stage(config_, DeviceRegistry::get().find(plan_.strategy.data_device),
+                      (choice.path / "bad_files.tsv").string());
+  const int64_t steps_an_epoch =
+      std::max<int64_t>(1, stage_->batches_an_epoch() / plan_.accumulation);
+  total_steps_ = config_.training.max_steps.value_or(config_.training.epochs * steps_an_epoch);
+  schedule_ = schedule_options(config_.training, steps_an_epoch);
+  schedule_.peak = plan_.learning_rate;
+  open_folder(choice, fingerprint);
   announce_pipeline(plan_);
   announce_model_place(plan_);
   create_replicas();
+  announce_step(config_);
   if (hooks_.on_start) hooks_.on_start(folder_.path().string(), state_.step, total_steps_);
+  show_plan();
   result_.folder = folder_.path().string();
   result_.first_step = result_.last_step = state_.step;
-  if (state_.step >= total_steps_) {
-    log_info("nothing to do: `{}` has all {} steps", result_.folder, total_steps_);
+  const int64_t patience = config_.training.early_stop_patience;
+  const bool stopped_early = patience > 0 && state_.validations_without_gain >= patience;
+  if (state_.step >= total_steps_ || stopped_early) {
+    log_info("nothing to do: `{}` has all {} steps", result_.folder, state_.step);
     result_.already_finished = true;
     return result_;
   }
   start_feed();
   run_threads();
+  if (hooks_.on_feed) hooks_.on_feed({});
   feed_.reset();
+  validation_feed_.reset();
   for (const auto& device : DeviceRegistry::get().gpus()) {
     result_.devices[device->name()] = {.operations = device->operations().total(),
                                        .peak_bytes = device->memory().peak(),
                                        .by_name = device->operations().by_name()};
   }
   throw_root_cause();
+  writer_.wait();
+  finish();
+  return result_;
+}
+
+// The model folder of a run that reached its end, or the word that it was stopped.
+void TrainRun::finish() {
   const StopRequest stop = stop_requested();
-  if (state_.step < total_steps_ && stop != StopRequest::none) {
+  if (!state_.finished && stop != StopRequest::none) {
     const bool interrupted = stop == StopRequest::interrupted;
     throw Error(
         interrupted ? ErrorKind::interrupted : ErrorKind::terminated,
@@ -74,26 +106,40 @@ TrainResult TrainRun::run() {
                     interrupted ? "interrupted" : "terminated", state_.step, result_.folder))
         .hint("the same command goes on from there");
   }
-  return result_;
+  // The best state, if one was found, is what people want to use.
+  const std::optional<Checkpoint> best = folder_.load_best();
+  if (!best) return;
+  stage_->export_model(best->average.empty() ? best->weights : best->average, best->buffers,
+                       (folder_.path() / "model").string());
 }
 
-void TrainRun::open_folder() {
-  const std::string fingerprint = fingerprint_of(config_);
-  const RunChoice choice =
-      choose_run_folder(config_.paths.checkpoint_dir, options_.fresh, fingerprint);
+void TrainRun::show_plan() {
+  PlanRows rows = plan_rows(plan_, config_);
+  for (const auto& fact : stage_->facts()) rows.push_back(fact);
+  rows.emplace_back("steps an epoch",
+                    fmt::format("{}", stage_->batches_an_epoch() / plan_.accumulation));
+  for (const auto& [name, value] : rows) log_debug("  {:<20} {}", name, value);
+  if (hooks_.on_plan) hooks_.on_plan(rows);
+}
+
+void TrainRun::open_folder(const RunChoice& choice, const std::string& fingerprint) {
   folder_ = RunFolder(choice.path);
   make_folder(choice.path);
   FolderDraft::remove_leftovers(choice.path);
-  if (choice.resumes) {
-    const std::string before = trim(read_file(choice.path / "fingerprint"));
-    if (before != fingerprint) {
-      throw Error(ErrorKind::config,
-                  fmt::format("`{}` holds a run with other settings: it has {}; asked for was {}",
-                              choice.path.string(), before, fingerprint))
-          .hint("use the same settings to go on, or --fresh to start again in a new folder");
+  // Settings and corpus; each in words that say what is different.
+  for (const auto& [file, now] :
+       {std::pair("fingerprint", fingerprint), std::pair("corpus", stage_->fingerprint())}) {
+    if (choice.resumes && std::filesystem::exists(choice.path / file)) {
+      const std::string before = trim(read_file(choice.path / file));
+      if (before != now) {
+        throw Error(ErrorKind::config,
+                    fmt::format("`{}` holds a run with other settings: it has {}; asked for was {}",
+                                choice.path.string(), before, now))
+            .hint("use the same settings to go on, or --fresh to start again in a new folder");
+      }
     }
+    write_file_atomically(choice.path / file, now + "\n");
   }
-  write_file_atomically(choice.path / "fingerprint", fingerprint + "\n");
   write_file_atomically(choice.path / "config.yaml", options_.resolved_config_yaml);
 }
 
@@ -104,14 +150,17 @@ void TrainRun::create_replicas() {
   std::vector<MemoryWatch::Watched> watched;
   if (plan_.strategy.kind == StrategyKind::dual)
     watched.push_back({&registry.find(plan_.strategy.data_device), "Data"});
-  for (const std::string& name : plan_.strategy.replicas) {
-    LogicalDevice& device = registry.find(name);
-    devices.push_back(&device);
-    watched.push_back({&device, "Model"});
-    announce_creation(plan_, name);
-    replicas_.push_back(std::make_unique<Replica>(device, plan_.size,
-                                                  static_cast<uint64_t>(config_.training.seed),
-                                                  config_.training.learning_rate));
+  for (const std::string& name : plan_.strategy.replicas) devices.push_back(&registry.find(name));
+  if (devices.size() > 1) {
+    const std::chrono::duration<double> timeout(config_.training.collective_timeout);
+    groups_ = make_in_process_group(devices,
+                                    std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
+  }
+  for (size_t rank = 0; rank < devices.size(); ++rank) {
+    watched.push_back({devices[rank], "Model"});
+    announce_creation(plan_, devices[rank]->name());
+    replicas_.push_back(std::make_unique<Replica>(*devices[rank], *stage_, config_.training,
+                                                  group(static_cast<int>(rank))));
     if (checkpoint) replicas_.back()->load(*checkpoint);
   }
   if (checkpoint) {
@@ -121,27 +170,36 @@ void TrainRun::create_replicas() {
   } else {
     log_info("run folder: {}", folder_.path().string());
   }
-  if (devices.size() > 1) {
-    const std::chrono::duration<double> timeout(config_.training.collective_timeout);
-    groups_ = make_in_process_group(devices,
-                                    std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
-  }
   if (config_.training.enable_memory_isolation) memory_ = std::make_unique<MemoryWatch>(watched);
   failures_.resize(replicas_.size());
+  alone_seen_.resize(replicas_.size());
+}
+
+std::vector<LogicalDevice*> TrainRun::model_devices() const {
+  std::vector<LogicalDevice*> models;
+  for (const auto& replica : replicas_) models.push_back(&replica->device());
+  return models;
 }
 
 void TrainRun::start_feed() {
-  batches_ = std::make_unique<ByteBatches>(*corpus_, static_cast<uint64_t>(config_.training.seed),
-                                           plan_.batch_size);
-  std::vector<LogicalDevice*> models;
-  for (const auto& replica : replicas_) models.push_back(&replica->device());
   FeedOptions options = feed_options(config_.data);
   options.first_batch = state_.next_batch;
   options.end_batch = total_steps_ * plan_.accumulation;
   options.capacity = plan_.queue_capacity;
-  options.workers = 1;  // nothing is read or decoded
-  feed_ = std::make_unique<Feed>(*batches_, DeviceRegistry::get().find(plan_.strategy.data_device),
-                                 models, options);
+  feed_ = std::make_unique<Feed>(stage_->batches(),
+                                 DeviceRegistry::get().find(plan_.strategy.data_device),
+                                 model_devices(), options);
+  if (hooks_.on_feed) {
+    hooks_.on_feed([this] {
+      const FeedCounters counters = feed_->counters(0);
+      const auto reading = [](const char* name, const QueueCounters& queue) {
+        return QueueReading{name, queue.items, queue.put_wait, queue.get_wait, queue.empty_time};
+      };
+      return std::vector<QueueReading>{reading("loaded", counters.loaded),
+                                       reading("prepared", counters.prepared),
+                                       reading("moved", counters.moved)};
+    });
+  }
   if (plan_.strategy.kind != StrategyKind::dual) return;
   const double limit = config_.data.model_start_delay;
   say(fmt::format("🕐 Multi-GPU Mode: Waiting up to {:.1f}s for data pipeline to warm up...",
@@ -161,7 +219,13 @@ void TrainRun::run_threads() {
         work(rank);
       } catch (...) {
         failures_[at_rank] = std::current_exception();
-        if (!groups_.empty()) groups_[at_rank].reset();  // the others need not wait for the timeout
+        if (rank == 0) {
+          std::lock_guard lock(alone_mutex_);
+          alone_failed_ = true;
+          alone_changed_.notify_all();
+        }
+        // The others need not wait for the timeout; numbers that are none they all see themselves.
+        if (!groups_.empty() && !is_numeric(failures_[at_rank])) groups_[at_rank].reset();
       }
     });
   }

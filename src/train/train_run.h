@@ -1,9 +1,11 @@
-// One run of training: the feed, one thread a replica, validation, checkpoints, stopping.
+// One run of training: the feed, one thread a replica, validation, samples, checkpoints, stopping.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -11,11 +13,16 @@
 #include "data/feed/feed.h"
 #include "device/communicator.h"
 #include "tandem/trainer.h"
+#include "train/checkpoint_writer.h"
 #include "train/faults.h"
 #include "train/loss_reader.h"
 #include "train/memory_watch.h"
 #include "train/plan.h"
 #include "train/replica.h"
+#include "train/rules/early_stop.h"
+#include "train/rules/schedule.h"
+#include "train/rules/step_guard.h"
+#include "train/stage.h"
 #include "util/signals.h"
 
 namespace tandem {
@@ -26,22 +33,32 @@ class TrainRun {
   TrainResult run();
 
  private:
-  void open_folder();
+  void open_folder(const RunChoice& choice, const std::string& fingerprint);
   void create_replicas();
+  void show_plan();
   void start_feed();
   void run_threads();
+  void finish();
   void throw_root_cause() const;
+  std::vector<LogicalDevice*> model_devices() const;
 
   // The life of one replica; everything below runs on its thread.
+  struct Worker;
   void work(int rank);
-  at::Tensor accumulate(int rank, double& waited);
-  void report_step(int64_t step, double loss, double norm, double seconds, double waited);
-  void validate(int rank, int64_t step);
+  bool take_step(Worker& worker, int64_t step);
+  void note_step(Worker& worker, int64_t step, const std::vector<double>& values, double seconds,
+                 double waited);
+  void validate(Worker& worker, int64_t step);
+  void make_samples(Worker& worker, int64_t step);
   void check_replicas(int rank, int64_t step);
-  void save(int64_t step, LossReader& reader);
+  void save(Worker& worker, int64_t step);
+  void write_dump(Worker& worker, int64_t step);
+  // The ranks other than 0 wait until it has done `work`.
+  void alone(int rank, const std::function<void()>& work);
   Communicator* group(int rank) const {
     return groups_.empty() ? nullptr : groups_[static_cast<size_t>(rank)].get();
   }
+  Replica& replica(int rank) const { return *replicas_[static_cast<size_t>(rank)]; }
   int replica_count() const { return static_cast<int>(replicas_.size()); }
   bool due(int64_t every, int64_t step) const { return every > 0 && step % every == 0; }
 
@@ -50,20 +67,27 @@ class TrainRun {
   const TrainOptions& options_;
   const TrainPlan plan_;
   const std::optional<Fault> fault_;
-  std::unique_ptr<ByteCorpus> corpus_;
   RunFolder folder_{""};
+  std::unique_ptr<Stage> stage_;
   RunState state_;
   int64_t total_steps_ = 0;
-  std::vector<std::unique_ptr<Replica>> replicas_;
+  ScheduleOptions schedule_;
   std::vector<std::unique_ptr<Communicator>> groups_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
   std::unique_ptr<MemoryWatch> memory_;
-  std::unique_ptr<ByteBatches> batches_;
   std::unique_ptr<Feed> feed_;
+  std::unique_ptr<Feed> validation_feed_;  // while a validation runs
+  CheckpointWriter writer_;
   std::vector<std::exception_ptr> failures_;
   // Rank 0 writes it before it joins the step's all-reduce, the others read it after: all stop
   // together.
   std::atomic<int64_t> stop_after_{INT64_MAX};
   bool best_at_last_validation_ = false;
+  std::mutex alone_mutex_;
+  std::condition_variable alone_changed_;
+  int64_t alone_done_ = 0;
+  bool alone_failed_ = false;
+  std::vector<int64_t> alone_seen_;  // by rank
   TrainResult result_;
 };
 

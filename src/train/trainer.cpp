@@ -1,8 +1,9 @@
 #include "tandem/trainer.h"
 
+#include "device/device_scope.h"
 #include "device/registry.h"
 #include "train/plan.h"
-#include "train/replica.h"
+#include "train/stages/describe_stage.h"
 #include "train/train_run.h"
 #include "util/log.h"
 
@@ -18,10 +19,10 @@ std::string plan_training(const Config& config) {
   announce_model_place(plan);
   for (const std::string& name : plan.strategy.replicas) {
     announce_creation(plan, name);
-    Replica replica(DeviceRegistry::get().find(name), plan.size,
-                    static_cast<uint64_t>(config.training.seed), config.training.learning_rate);
+    DeviceScope scope(DeviceRegistry::get().find(name));
+    create_model_only(config);
   }
-  return format_plan(plan, config);
+  return format_plan(plan_rows(plan, config));
 }
 
 }  // namespace tandem

@@ -2,7 +2,7 @@
 # Compares Tandem live with outside judges: the safetensors package, a plain PyTorch model, soundfile, torchaudio,
 # pyloudnorm, Hugging Face tokenizers, num2words and coqui-tts.
 #
-#   tests/parity/run.sh BUILD [PART ...]     a build folder; parts: core audio signal tokenizers clean xtts
+#   tests/parity/run.sh BUILD [PART ...]     a build folder; parts: core audio signal tokenizers clean xtts training tensorboard
 #
 # Prints a line a comparison and exits with 1 when one fails. The judges are installed by scripts/references.sh.
 set -euo pipefail
@@ -12,8 +12,9 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# -ge 1 ] || fail "the build folder is needed." "Use: tests/parity/run.sh build"
 build=$(cd "$1" 2>/dev/null && pwd) || fail "there is no build folder \`$1\`." "Run: make parity"
 shift
-[ $# -gt 0 ] || set -- core audio signal tokenizers clean xtts
-for program in tandem parity_rewrite parity_audio parity_signal parity_tokenize parity_clean parity_xtts; do
+[ $# -gt 0 ] || set -- core audio signal tokenizers clean xtts training tensorboard
+for program in tandem parity_rewrite parity_audio parity_signal parity_tokenize parity_clean parity_xtts \
+               parity_train parity_observe; do
   [ -x "$build/bin/$program" ] || fail "there is no \`$build/bin/$program\`." "Run: make parity"
 done
 python=$("$root/scripts/references.sh")
@@ -33,6 +34,8 @@ for part; do
     tokenizers) set -- "$root/tests/parity/compare_tokenizers.py" "$build/bin/parity_tokenize" ;;
     clean) set -- "$root/tests/parity/compare_clean.py" "$build/bin/parity_clean" ;;
     xtts) set -- "$root/tests/parity/compare_xtts.py" "$build" ;;
+    training) set -- "$root/tests/parity/compare_training.py" "$build" ;;
+    tensorboard) set -- "$root/tests/parity/compare_tensorboard.py" --tool "$build/bin/parity_observe" --work "$work" ;;
     *) fail "there is no part \`$part\`." ;;
   esac
   "$python" "$@" || failed+=("$part")

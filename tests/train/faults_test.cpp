@@ -1,6 +1,8 @@
 // Runs in which something breaks, and what each device's memory does.
 #include "train/faults.h"
 
+#include "checkpoint/run_folder.h"
+
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -53,11 +55,60 @@ TEST(Faults, AFailedRankIsReportedByItsOwnError) {
   EXPECT_STREQ(error.what(), "fault on purpose at rank 3, step 4");
 }
 
-TEST(Faults, ALossThatIsNoNumberStopsTheRun) {
-  const Error error = failure_of("nan:rank=1,step=6");
+TEST(Faults, StepsThatAreNoNumbersStopTheRunAfterALimitAndLeaveADump) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "nan:rank=1,step=6,steps=100", 1);
+  simulate_devices(4);
+  Config config = mirrored_run(folder / "run");
+  config.training.max_bad_steps = 3;
+  Error error(ErrorKind::internal, "");
+  const Captured said = capture([&] { error = error_of([&] { train(config); }); });
   EXPECT_EQ(error.kind(), ErrorKind::numeric);
   EXPECT_EQ(exit_code(error.kind()), 6);
-  EXPECT_STREQ(error.what(), "the loss is not finite at step 6");
+  EXPECT_NE(std::string(error.what()).find("8"), std::string::npos) << error.what();
+  EXPECT_TRUE(std::filesystem::exists(folder / "run" / "latest" / "state.json"));
+  const auto dump = folder / "run" / "bad-step-8";
+  EXPECT_TRUE(std::filesystem::exists(dump / "latest" / "model.safetensors"));
+  EXPECT_NE(said.err.find("enable_eager_debug"), std::string::npos) << said.err;
+}
+
+TEST(Faults, OneStepThatIsNoNumberIsLeftOutAndCounted) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "nan:rank=1,step=6", 1);
+  simulate_devices(4);
+  std::vector<int64_t> skipped;
+  TrainHooks hooks;
+  hooks.on_step = [&](const StepReport& report) {
+    if (!report.skipped.empty()) skipped.push_back(report.step);
+  };
+  TrainResult result;
+  capture([&] { result = train(mirrored_run(folder / "run"), hooks); });
+  EXPECT_EQ(result.last_step, 20);
+  EXPECT_EQ(skipped, std::vector<int64_t>{6});
+  EXPECT_EQ(RunFolder(folder / "run").latest_state()->skipped, 1);
+}
+
+TEST(Faults, AHangingRankIsNamedAfterTheTimeout) {
+  const Error error = failure_of("hang:rank=2,step=5");
+  EXPECT_EQ(error.kind(), ErrorKind::peer);
+  EXPECT_NE(std::string(error.what()).find("rank 2 of 4 did not arrive"), std::string::npos)
+      << error.what();
+}
+
+TEST(Faults, ADeviceOutOfMemoryGoesOnInParts) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "oom:rank=1,step=6", 1);
+  simulate_devices(4);
+  TrainResult result;
+  const Captured said = capture([&] { result = train(mirrored_run(folder / "run")); });
+  EXPECT_EQ(result.last_step, 20);
+  EXPECT_NE(said.err.find("ran out of memory"), std::string::npos) << said.err;
+}
+
+TEST(Faults, AFullDiskStopsTheRunAndTheLastGoodCheckpointStays) {
+  const Error error = failure_of("disk:rank=0,step=7");
+  EXPECT_EQ(error.kind(), ErrorKind::io);
+  EXPECT_EQ(exit_code(error.kind()), 4);
 }
 
 TEST(Faults, ASlowRankOnlySlows) {

@@ -11,119 +11,210 @@ namespace {
 
 // The paper's algorithm for one number, in double precision.
 struct ScalarAdamW {
-  AdamWOptions options;
-  double value, mean = 0, square = 0;
+  AdamWRule rule;
+  double learning_rate = 0, value = 0, mean = 0, square = 0;
   int steps = 0;
   void step(double gradient) {
     ++steps;
-    value -= options.learning_rate * options.weight_decay * value;
-    mean = options.beta1 * mean + (1 - options.beta1) * gradient;
-    square = options.beta2 * square + (1 - options.beta2) * gradient * gradient;
-    const double mean_hat = mean / (1 - std::pow(options.beta1, steps));
-    const double square_hat = square / (1 - std::pow(options.beta2, steps));
-    value -= options.learning_rate * mean_hat / (std::sqrt(square_hat) + options.epsilon);
+    value -= learning_rate * rule.weight_decay * value;
+    mean = rule.beta1 * mean + (1 - rule.beta1) * gradient;
+    square = rule.beta2 * square + (1 - rule.beta2) * gradient * gradient;
+    const double mean_hat = mean / (1 - std::pow(rule.beta1, steps));
+    const double square_hat = square / (1 - std::pow(rule.beta2, steps));
+    value -= learning_rate * mean_hat / (std::sqrt(square_hat) + rule.epsilon);
   }
 };
-
-at::Tensor leaf(std::initializer_list<float> values) {
-  return at::tensor(values).requires_grad_(true);
-}
 
 // Gradients of very different sizes, the same for everyone.
 double gradient_at(int step, int64_t place) {
   return std::sin(step * 1.3 + static_cast<double>(place)) * std::pow(10.0, place % 5 - 3);
 }
 
-void set_gradient(const at::Tensor& parameter, int step) {
-  at::Tensor gradient = at::empty_like(parameter).detach();
-  for (int64_t i = 0; i < gradient.numel(); ++i) gradient[i] = gradient_at(step, i);
-  parameter.mutable_grad() = gradient;
-}
+// A store of tensors with an optimizer, and the inputs of its steps.
+struct Trained {
+  Trained(std::vector<at::Tensor> start, const OptimizerOptions& options, bool average = false,
+          bool split = false)
+      : tensors(std::move(start)),
+        store(named(split), average),
+        optimizer(store, options),
+        inputs{at::full({}, 0.01, at::kFloat), at::ones({}, at::kFloat)} {}
+
+  std::vector<TrainedTensor> named(bool split) {
+    std::vector<TrainedTensor> list;
+    for (size_t i = 0; i < tensors.size(); ++i)
+      list.push_back({std::string(1, static_cast<char>('a' + i)), &tensors[i], i % 2 == 0, split});
+    return list;
+  }
+  void set_gradients(int step) {
+    for (const TrainedView& view : store.views()) {
+      at::Tensor gradient = view.gradient.view({-1});
+      for (int64_t i = 0; i < gradient.numel(); ++i) gradient[i] = gradient_at(step, i);
+    }
+  }
+  at::Tensor step() { return optimizer.step(inputs); }
+
+  std::vector<at::Tensor> tensors;
+  ParameterStore store;
+  Optimizer optimizer;
+  OptimizerInputs inputs;
+};
+
+at::Tensor start_values(int64_t count) { return make_parameter(0, "p", {count}, 1.0).detach(); }
 
 }  // namespace
 
-TEST(AdamW, IsTheAlgorithmOfThePaper) {
-  const AdamWOptions options{.learning_rate = 0.01, .weight_decay = 0.1};
-  const at::Tensor parameter = make_parameter(0, "p", {20}, 1.0);
-  std::vector<ScalarAdamW> scalars;
-  for (int64_t i = 0; i < 20; ++i) scalars.push_back({options, number(parameter[i])});
-  AdamW optimizer({{"p", parameter}}, options);
+TEST(Optimizer, IsTheAlgorithmOfThePaperWithDecayWhereItIsWanted) {
+  const AdamWRule rule{.weight_decay = 0.1};
+  Trained trained({start_values(20), start_values(20)}, {.rule = rule});
+  std::vector<ScalarAdamW> with, without;
+  for (int64_t i = 0; i < 20; ++i) {
+    with.push_back({rule, 0.01, number(trained.tensors[0][i])});
+    AdamWRule none = rule;
+    none.weight_decay = 0;
+    without.push_back({none, 0.01, number(trained.tensors[1][i])});
+  }
   for (int step = 0; step < 50; ++step) {
-    set_gradient(parameter, step);
-    optimizer.step();
-    for (int64_t i = 0; i < 20; ++i) scalars[static_cast<size_t>(i)].step(gradient_at(step, i));
+    trained.set_gradients(step);
+    trained.step();
+    for (int64_t i = 0; i < 20; ++i) {
+      with[static_cast<size_t>(i)].step(gradient_at(step, i));
+      without[static_cast<size_t>(i)].step(gradient_at(step, i));
+    }
   }
-  for (int64_t i = 0; i < 20; ++i)
-    EXPECT_NEAR(number(parameter[i]), scalars[static_cast<size_t>(i)].value, 2e-6) << i;
+  for (int64_t i = 0; i < 20; ++i) {
+    EXPECT_NEAR(number(trained.tensors[0][i]), with[static_cast<size_t>(i)].value, 2e-6) << i;
+    EXPECT_NEAR(number(trained.tensors[1][i]), without[static_cast<size_t>(i)].value, 2e-6) << i;
+  }
 }
 
-TEST(AdamW, GoesOnFromItsSavedStateBitForBit) {
-  const at::Tensor a = make_parameter(0, "p", {20}, 1.0),
-                   b = a.detach().clone().requires_grad_(true);
-  AdamW first({{"p", a}}, {});
+TEST(Optimizer, GivesWhatPyTorchsFusedAdamWGives) {
+  const AdamWRule rule{.weight_decay = 0.1};
+  Trained trained({start_values(333)}, {.rule = rule});
+  at::Tensor theirs = trained.tensors[0].detach().clone();
+  std::vector<at::Tensor> mean = {at::zeros_like(theirs)}, square = {at::zeros_like(theirs)},
+                          count = {at::zeros({}, at::kFloat)};
+  for (int step = 0; step < 30; ++step) {
+    trained.set_gradients(step);
+    const at::Tensor gradient = trained.store.views()[0].gradient.clone();
+    at::_foreach_add_(count, 1);
+    at::_fused_adamw_({theirs}, {gradient}, mean, square, {}, count, 0.01, rule.beta1, rule.beta2,
+                      rule.weight_decay, rule.epsilon, false, false);
+    trained.step();
+  }
+  EXPECT_LT((trained.tensors[0].detach() - theirs).abs().max().item<double>(), 1e-5);
+}
+
+TEST(Optimizer, KeepsSplitWeightsAsExactAsWholeOnes) {
+  Trained whole({start_values(100)}, {}), split({start_values(100)}, {}, false, true);
+  for (int step = 0; step < 20; ++step) {
+    for (Trained* trained : {&whole, &split}) {
+      trained->set_gradients(step);
+      trained->step();
+    }
+  }
+  ParameterStore::Snapshot snapshot;
+  split.store.copy_to(snapshot);
+  EXPECT_TRUE(same_bits(split.store.weights(snapshot)[0].second, whole.tensors[0].detach()));
+  EXPECT_EQ(split.tensors[0].scalar_type(), at::kBFloat16);
+  // What multiplies is the nearest bfloat16.
+  EXPECT_TRUE(same_bits(split.tensors[0], whole.tensors[0].detach().to(at::kBFloat16)));
+}
+
+TEST(Optimizer, GoesOnFromItsSavedStateBitForBit) {
+  Trained first({start_values(20), start_values(7)}, {}, true);
   for (int step = 0; step < 5; ++step) {
-    set_gradient(a, step);
+    first.set_gradients(step);
     first.step();
   }
-  b.detach().copy_(a.detach());
-  AdamW second({{"p", b}}, {});
-  second.load_state(first.state());
+  ParameterStore::Snapshot saved;
+  first.store.copy_to(saved);
+  Trained second({at::zeros({20}), at::zeros({7})}, {}, true);
+  second.store.load(first.store.weights(saved), first.store.moments(saved),
+                    first.store.average(saved), "file");
+  copy_by_name(first.optimizer.state("phase."), second.optimizer.state("phase."), "file");
   for (int step = 5; step < 10; ++step) {
-    set_gradient(a, step);
-    set_gradient(b, step);
-    first.step();
-    second.step();
+    for (Trained* trained : {&first, &second}) {
+      trained->set_gradients(step);
+      trained->step();
+    }
   }
-  EXPECT_TRUE(same_bits(a, b));
-  const NamedTensors state = second.state();
-  ASSERT_EQ(state.size(), 3u);
-  EXPECT_EQ(state[0].first, "p.mean");
-  EXPECT_EQ(state[1].first, "p.square");
-  EXPECT_EQ(state[2].first, "p.steps");
-  EXPECT_EQ(number(state[2].second), 10);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(first.tensors[i], second.tensors[i]));
+  EXPECT_TRUE(same_bits(first.store.arenas()[0].average, second.store.arenas()[0].average));
 }
 
-TEST(AdamW, ClipsToTheJointNormAndTellsTheNormBefore) {
-  const at::Tensor a = leaf({0, 0}), b = leaf({0});
-  AdamW optimizer({{"a", a}, {"b", b}}, {});
-  a.mutable_grad() = at::tensor({3.0f, 0.0f});
-  b.mutable_grad() = at::tensor({4.0f});
-  EXPECT_NEAR(number(optimizer.clip_gradients(1.0)), 5.0, 1e-6);
-  EXPECT_NEAR(number(a.grad()[0]), 0.6, 1e-5);
-  EXPECT_NEAR(number(b.grad()[0]), 0.8, 1e-5);
+TEST(Optimizer, ClipsToTheJointNormAndTellsTheNormBefore) {
+  Trained trained({at::zeros({2}), at::zeros({1})}, {.largest_norm = 1});
+  trained.store.views()[0].gradient[0] = 3;
+  trained.store.views()[1].gradient[0] = 4;
+  const at::Tensor outcome = trained.step();
+  EXPECT_NEAR(number(outcome[0]), 5, 1e-6);
+  EXPECT_EQ(number(outcome[1]), 1);
+  // The moments saw the clipped gradients, and the gradients are gone.
+  EXPECT_NEAR(number(trained.store.arenas()[0].mean[0]), 0.1 * 0.6, 1e-6);
+  EXPECT_EQ(number(trained.store.views()[0].gradient[0]), 0);
 }
 
-TEST(AdamW, DoesNotTouchGradientsThatAreSmallEnough) {
-  const at::Tensor a = leaf({0, 0});
-  AdamW optimizer({{"a", a}}, {});
-  const at::Tensor gradient = at::tensor({0.3f, -0.4f});
-  a.mutable_grad() = gradient.clone();
-  EXPECT_NEAR(number(optimizer.clip_gradients(1.0)), 0.5, 1e-6);
-  EXPECT_TRUE(same_bits(a.grad(), gradient));
+TEST(Optimizer, LeavesOutAStepThatIsNotFinite) {
+  Trained trained({start_values(4)}, {}, true);
+  trained.set_gradients(0);
+  trained.step();
+  const at::Tensor before = trained.tensors[0].detach().clone();
+  const at::Tensor mean = trained.store.arenas()[0].mean.clone();
+  trained.store.views()[0].gradient[2] = NAN;
+  const at::Tensor outcome = trained.step();
+  EXPECT_EQ(number(outcome[1]), 0);
+  EXPECT_TRUE(same_bits(trained.tensors[0], before));
+  EXPECT_TRUE(same_bits(trained.store.arenas()[0].mean, mean));
+  EXPECT_EQ(number(trained.store.views()[0].gradient[2]), 0);
 }
 
-TEST(AdamW, TellsANormThatIsNotFinite) {
-  const at::Tensor a = leaf({0});
-  AdamW optimizer({{"a", a}}, {});
-  a.mutable_grad() = at::tensor({NAN});
-  EXPECT_TRUE(std::isnan(number(optimizer.clip_gradients(1.0))));
+TEST(Optimizer, DividesByAccumulationAndLossScale) {
+  Trained once({start_values(9)}, {}), scaled({start_values(9)}, {});
+  scaled.inputs.divisor.fill_(1024);
+  once.set_gradients(3);
+  scaled.set_gradients(3);
+  at::Tensor gradients = scaled.store.arenas()[0].gradient;
+  gradients.mul_(1024);
+  EXPECT_NEAR(number(once.step()[0]), number(scaled.step()[0]), 1e-6);
+  EXPECT_TRUE(same_bits(once.tensors[0], scaled.tensors[0]));
 }
 
-TEST(AdamW, ClearsGradients) {
-  const at::Tensor a = leaf({0});
-  AdamW optimizer({{"a", a}}, {});
-  a.mutable_grad() = at::ones({1});
-  EXPECT_TRUE(optimizer.gradients()[0].defined());
-  optimizer.clear_gradients();
-  EXPECT_FALSE(a.grad().defined());
+TEST(Optimizer, TradesWeightsForTheirAverageAndBack) {
+  Trained trained({start_values(6)}, {.rule = {.average_decay = 0.5}}, true);
+  const at::Tensor start = trained.tensors[0].detach().clone();
+  trained.set_gradients(0);
+  trained.step();
+  const at::Tensor stepped = trained.tensors[0].detach().clone();
+  trained.store.swap_average();
+  // In the first step the average keeps 2 / 11 of what it was.
+  const at::Tensor expected = stepped + (start - stepped) * (2.0 / 11.0);
+  EXPECT_LT((trained.tensors[0].detach() - expected).abs().max().item<double>(), 1e-6);
+  trained.store.swap_average();
+  EXPECT_TRUE(same_bits(trained.tensors[0], stepped));
 }
 
-TEST(AdamW, RefusesAStateThatDoesNotFitAndListsWhy) {
-  AdamW optimizer({{"a", leaf({0, 0})}, {"b", leaf({0})}}, {});
-  NamedTensors state = optimizer.state();
-  state[0].second = at::zeros({3});
-  state.erase(state.begin() + 4);
-  const Thrown thrown = thrown_by([&] { optimizer.load_state(state); });
+TEST(ParameterStore, AddsGradientsUpInItsOwnBuffers) {
+  at::Tensor a = at::ones({3}), b = at::full({2}, 2.0);
+  ParameterStore store({{"a", &a}, {"b", &b}}, false);
+  (a * b.sum()).sum().backward();
+  (a * 3).sum().backward();
+  EXPECT_NEAR(number(store.views()[0].gradient[0]), 7, 1e-6);
+  EXPECT_NEAR(number(store.views()[1].gradient[1]), 3, 1e-6);
+  EXPECT_EQ(store.count(), 5);
+  ASSERT_EQ(store.gradients(1, 2).size(), 1u);
+  EXPECT_NEAR(number(store.gradients(1, 2)[0][0]), 3, 1e-6);
+}
+
+TEST(ParameterStore, RefusesAStateThatDoesNotFitAndListsWhy) {
+  Trained trained({at::zeros({2}), at::zeros({1})}, {});
+  ParameterStore::Snapshot snapshot;
+  trained.store.copy_to(snapshot);
+  NamedTensors moments = trained.store.moments(snapshot);
+  moments[0].second = at::zeros({3});
+  moments.erase(moments.begin() + 3);
+  const Thrown thrown = thrown_by([&] {
+    trained.store.load(trained.store.weights(snapshot), moments, {}, "optimizer.safetensors");
+  });
   EXPECT_EQ(thrown.kind, "corrupt");
   EXPECT_EQ(thrown.sentence,
             "optimizer.safetensors does not fit this model: `a.mean` has shape [3] where [2] was "

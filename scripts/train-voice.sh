@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# From nothing to a voice and what outside judges say of it: makes a corpus, trains all three stages on it, speaks
+# sentences nobody trained on, and has Whisper and a speaker encoder listen. Every part is skipped when it is done, so
+# rerunning goes on where it stopped.
+#
+#   scripts/train-voice.sh english|russian [DIR] [options] [-- more words for tandem train]
+#
+#   DIR               where everything goes (default voice-english, voice-russian)
+#   --hours H         of made speech (english; default 5)
+#   --format F        flac, opus (24 kbit/s) or wav (default flac)
+#   --size S          model size (default small)
+#   --steps A,B,C     steps of dvae, gpt and decoder (default 3000,12000,6000)
+#   --tokens N        of the vocabulary (default 512)
+#   --only PARTS      of: corpus, prepare, train, figures, speak, judge (default all, with commas)
+#   --packages DIR    take wordnet-base_*.deb or festvox-ru_*.deb from there instead of downloading it
+#   --tandem FILE     the program (default build/bin/tandem, else dist/tandem)
+#
+# english: hibari-tts (Apache-2.0) speaks the example sentences of WordNet (free, Princeton). russian: the recordings
+# of festvox-ru (BSD-like). Where it comes from stands in DIR/corpus/SOURCES.md. The corpus and the judges need the
+# environment of scripts/voice/judges.sh; on a machine without network carry DIR/corpus there and start with
+# `--only prepare,train,speak`, then bring DIR/spoken back and judge it here.
+# Exit codes: 0 done, 2 usage, 4 files or network, otherwise that of the part that failed.
+set -euo pipefail
+
+say()  { printf 'train-voice: %s\n' "$*" >&2; }
+fail() {   # fail CODE SENTENCE [HINT]
+  printf 'train-voice: error: %s\n' "$2" >&2
+  [ -z "${3:-}" ] || printf 'train-voice: %s\n' "$3" >&2
+  exit "$1"
+}
+usage() { fail 2 "$1" "Use: scripts/train-voice.sh english|russian [DIR] [options]; --help lists them."; }
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+kind='' target='' hours=5 format=flac size=small steps=3000,12000,6000 tokens=512 packages='' tandem=''
+only=corpus,prepare,train,figures,speak,judge
+more=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -h|--help) sed -n '2,/^set /{s/^# \{0,1\}//;/^set /d;p}' "$0"; exit 0 ;;
+    --) shift; more=("$@"); break ;;
+    --hours|--format|--size|--steps|--tokens|--only|--packages|--tandem)
+      [ $# -gt 1 ] || usage "$1 needs a value."
+      printf -v "${1#--}" '%s' "$2"; shift ;;
+    -*) usage "unknown option \`$1\`." ;;
+    english|russian) [ -z "$kind" ] || usage "two kinds of corpus given."; kind=$1 ;;
+    *) [ -n "$kind" ] || usage "\`$1\` is not one of english, russian."
+       [ -z "$target" ] || usage "\`$1\` is one argument too many."
+       target=$1 ;;
+  esac
+  shift
+done
+[ -n "$kind" ] || usage "no corpus given."
+target=${target:-voice-$kind}
+language=${kind:0:2}
+IFS=, read -r -a parts <<<"$only"
+for part in "${parts[@]}"; do
+  case "$part" in corpus|prepare|train|figures|speak|judge) ;; *) usage "\`$part\` is no part of it." ;; esac
+done
+wanted() { case ",$only," in *",$1,"*) return 0 ;; *) return 1 ;; esac }
+
+mkdir -p "$target" 2>/dev/null || fail 4 "cannot make the folder \`$target\`." "Is its parent writable?"
+corpus=$target/corpus run=$target/run spoken=$target/spoken
+python=
+judges_python() { [ -n "$python" ] || python=$("$root/scripts/voice/judges.sh"); }
+
+find_tandem() {
+  [ -z "$tandem" ] || return 0
+  for tandem in "$root/build/bin/tandem" "$root/dist/tandem"; do [ ! -x "$tandem" ] || return 0; done
+  fail 1 "no program \`build/bin/tandem\` or \`dist/tandem\`." "Run \`make build\`, or name it with --tandem."
+}
+
+unpack() {   # unpack PACKAGE: into $target/packages/unpacked
+  local folder=${packages:-$target/packages} file
+  mkdir -p "$target/packages"
+  file=$(find "$folder" -maxdepth 1 -name "$1_*.deb" | sort -V | tail -n 1)
+  if [ -z "$file" ] && [ -n "$packages" ]; then
+    fail 4 "there is no \`$packages/$1_*.deb\`." "Fetch it with: apt-get download $1"
+  elif [ -z "$file" ]; then
+    say "downloading the package $1"
+    (cd "$folder" && apt-get -q -o APT::Sandbox::User=root download "$1") >"$target/packages/log" 2>&1 || {
+      tail -n 5 "$target/packages/log" >&2
+      fail 4 "could not download $1." "apt's last lines are above. If it lacks lists: \`apt-get update\` as root."; }
+    file=$(find "$folder" -maxdepth 1 -name "$1_*.deb" | sort -V | tail -n 1)
+  fi
+  dpkg-deb -x "$file" "$target/packages/unpacked" || fail 4 "cannot unpack \`$file\`."
+}
+
+# A part that finished leaves a mark with what it was asked for; the same again is skipped.
+done_before() { [ "$(cat "$target/.$1" 2>/dev/null || true)" = "$2" ] && say "$1: nothing to do."; }
+mark() { printf '%s' "$2" >"$target/.$1"; }
+
+if wanted corpus && ! done_before corpus "$hours $format"; then
+  judges_python
+  if [ "$kind" = english ]; then
+    unpack wordnet-base
+    "$python" "$root/scripts/voice/make_corpus.py" english "$corpus" --wordnet "$target/packages/unpacked" \
+      --hours "$hours" --format "$format"
+  else
+    unpack festvox-ru
+    "$python" "$root/scripts/voice/make_corpus.py" russian "$corpus" --festvox "$target/packages/unpacked" \
+      --format "$format"
+  fi
+  mark corpus "$hours $format"
+fi
+if wanted prepare && ! done_before prepare "$tokens"; then
+  find_tandem
+  "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
+  mark prepare "$tokens"
+fi
+if wanted train; then   # resumes by itself
+  find_tandem
+  "$tandem" train --stage all --train-data "$corpus/train/tandem.index" --model-size "$size" --checkpoint-dir "$run" \
+    "training.stage_steps=$steps" "${more[@]}"
+fi
+if wanted figures; then
+  judges_python
+  "$python" "$root/scripts/voice/figures.py" "$run" --recordings "$corpus/unseen" | tee "$target/figures.md"
+fi
+if wanted speak; then   # speaks what is missing
+  find_tandem
+  python3 - "$corpus/unseen/metadata.csv" "$target/unseen.jsonl" <<'END'
+import json, sys
+with open(sys.argv[1], encoding="utf-8") as rows, open(sys.argv[2], "w", encoding="utf-8") as out:
+    for name, text in (line.rstrip("\n").split("|")[::2] for line in rows):
+        out.write(json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n")
+END
+  # The longest recordings tell the voice.
+  mapfile -t voice < <(find "$corpus/train/wavs" -type f -printf '%s %p\n' | sort -k1,1rn -k2 | head -n 6 |
+    cut -d' ' -f2-)
+  "$tandem" synthesize --model "$run/decoder/model" --language "$language" --text-file "$target/unseen.jsonl" \
+    --voice "${voice[@]}" -o "$spoken"
+fi
+if wanted judge; then
+  judges_python
+  "$python" "$root/scripts/voice/judge.py" --language "$language" --speaker "$corpus/train" --out "$target/judged.md" \
+    "the corpus's own=$corpus/unseen" "the trained voice=$spoken"
+  say "the table is \`$target/judged.md\`, every clip with what was heard \`$target/judged.tsv\`."
+fi

@@ -1,0 +1,61 @@
+// `stage: all`: the three stages of a voice as three runs in one folder.
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+
+#include "checkpoint/run_folder.h"
+#include "tandem/error.h"
+#include "tandem/trainer.h"
+#include "util/atomic_file.h"
+#include "util/text.h"
+
+namespace tandem {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::array<const char*, 3> stages = {"dvae", "gpt", "decoder"};
+
+std::vector<std::optional<int64_t>> steps_of(const TrainingConfig& training) {
+  std::vector<std::optional<int64_t>> steps(stages.size(), training.max_steps);
+  if (training.stage_steps.empty()) return steps;
+  const std::vector<std::string> parts = split(training.stage_steps, ',');
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const auto number = parts.size() == stages.size() ? parse_int(trim(parts[i])) : std::nullopt;
+    if (!number || *number < 1) {
+      throw Error(
+          ErrorKind::config,
+          fmt::format("training.stage_steps is \"{}\"; expected three numbers of steps, for "
+                      "dvae, gpt and decoder",
+                      training.stage_steps))
+          .hint("for example training.stage_steps=3000,9000,6000");
+    }
+    steps[i] = *number;
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::vector<Config> runs_of(const Config& config, bool fresh) {
+  if (config.training.stage != "all") return {config};
+  const std::vector<std::optional<int64_t>> steps = steps_of(config.training);
+  const std::string fingerprint =
+      fmt::format("stage=all size={} seed={} data={}", config.model.size, config.training.seed,
+                  config.data.train_data.value_or(""));
+  const fs::path whole = choose_run_folder(config.paths.checkpoint_dir, fresh, fingerprint).path;
+  std::vector<Config> runs;
+  fs::path from;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    Config run = config;
+    run.training.stage = stages[i];
+    run.training.max_steps = steps[i];
+    run.paths.checkpoint_dir = (whole / stages[i]).string();
+    if (!from.empty()) run.model.pretrained = from.string();
+    from = whole / stages[i] / "model";
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+}  // namespace tandem

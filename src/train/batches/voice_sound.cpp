@@ -1,0 +1,26 @@
+#include "train/batches/voice_sound.h"
+
+#include "tandem/config.h"
+
+namespace tandem {
+
+SpeechOptions voice_sound(const DataConfig& config, uint64_t seed, int second_rate) {
+  const MelOptions mel = mel_xtts_dvae();
+  return {.sample_rate = mel.sample_rate,
+          .mel = mel,
+          .trim_top_db = config.trim_top_db,
+          .target_lufs = config.target_loudness_lufs,
+          .noise_snr_db = config.noise_snr_db,
+          .pitch_semitones = config.pitch_shift_semitones,
+          .waves = true,
+          .second_rate = second_rate,
+          .native = config.use_native_loading,
+          .seed = seed};
+}
+
+ClipBounds voice_bounds(const XttsConfig& config) {
+  return {.most_samples = config.gpt.max_new_codes() * config.code_stride,
+          .most_tokens = config.gpt.max_text_tokens};
+}
+
+}  // namespace tandem

@@ -1,0 +1,214 @@
+#include "train/stages/gpt_learner.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "device/logical_device.h"
+#include "tandem/config.h"
+#include "train/batches/gpt_batches.h"
+#include "train/rules/weight_groups.h"
+#include "train/stages/low_precision.h"
+
+namespace tandem {
+namespace {
+
+// Passes of similar size share one captured graph.
+constexpr int64_t places_step = 512;
+
+TrainedWeight trained(const TrainedView& view) { return {view.weight, view.gradient}; }
+
+// The views in the order of XttsGpt::list.
+GptStepWeights step_weights(const std::vector<TrainedView>& views, size_t first, size_t layers,
+                            int64_t heads) {
+  size_t next = first;
+  const auto take = [&] { return trained(views[next++]); };
+  GptStepWeights weights;
+  weights.heads = heads;
+  weights.text_embedding = take();
+  weights.audio_embedding = take();
+  weights.text_positions = take();
+  weights.audio_positions = take();
+  for (size_t i = 0; i < layers; ++i) {
+    GptStepBlock block;
+    for (TrainedWeight* weight :
+         {&block.norm1_weight, &block.norm1_bias, &block.qkv_weight, &block.qkv_bias,
+          &block.project_weight, &block.project_bias, &block.norm2_weight, &block.norm2_bias,
+          &block.expand_weight, &block.expand_bias, &block.contract_weight, &block.contract_bias})
+      *weight = take();
+    weights.blocks.push_back(block);
+  }
+  for (TrainedWeight* weight :
+       {&weights.last_norm_weight, &weights.last_norm_bias, &weights.final_norm_weight,
+        &weights.final_norm_bias, &weights.text_head_weight, &weights.text_head_bias,
+        &weights.audio_head_weight, &weights.audio_head_bias})
+    *weight = take();
+  return weights;
+}
+
+}  // namespace
+
+GptLearner::GptLearner(const XttsGpt& gpt, const Conditioning& conditioning,
+                       const TrainingConfig& config, LogicalDevice& device,
+                       const GptLargest& largest)
+    : config_(config), device_(device), largest_(largest), gpt_(gpt), conditioning_(conditioning) {
+  const at::Device here = device.torch_device();
+  fused_ = device.kind() == DeviceKind::cuda && config.precision == "bf16" &&
+           config.enable_kernel_fusion && !config.enable_eager_debug && config.lora_rank == 0;
+  if (config.lora_rank == 0) return;
+  lora_ = GptLora::make(gpt_.size, {.rank = config.lora_rank, .alpha = config.lora_alpha},
+                        static_cast<uint64_t>(config.seed));
+  // What is not trained is not taken over by the loop.
+  const auto move = [&](const std::string&, at::Tensor& tensor) { tensor = tensor.to(here); };
+  gpt_.visit("gpt.", move);
+  conditioning_.visit("gpt.", move);
+}
+
+GptLearner::~GptLearner() = default;
+
+std::vector<Phase> GptLearner::phases() {
+  Phase phase{.name = "gpt",
+              .beta1 = config_.beta1,
+              .beta2 = config_.beta2,
+              .largest_norm = config_.gradient_clip};
+  // Gradients become final from the last tensor to the first.
+  const bool coqui_groups = config_.compat == "none";
+  const auto add = [&](bool split) {
+    return [&, split](const std::string& name, at::Tensor& tensor) {
+      phase.tensors.push_back({name, &tensor, !coqui_groups || decays(name), split});
+    };
+  };
+  if (lora_) {
+    lora_->visit("gpt.", add(false));
+    return {phase};
+  }
+  conditioning_.visit("gpt.", add(false));
+  layer_starts_.clear();
+  const size_t before = phase.tensors.size();
+  gpt_.visit("gpt.", add(fused_));
+  for (size_t i = 0; i < gpt_.blocks.size(); ++i) layer_starts_.push_back(before + 4 + 12 * i);
+  return {phase};
+}
+
+void GptLearner::placed(const std::vector<std::vector<TrainedView>>& views) {
+  if (!fused_) return;
+  const XttsGptSize& size = gpt_.size;
+  const int64_t latents = conditioning_.size.latents;
+  const int64_t longest = latents + largest_.text + 2 + largest_.codes + stop_targets + 1;
+  step_ = std::make_unique<GptStep>(
+      step_weights(views[0], layer_starts_.front() - 4, gpt_.blocks.size(), size.heads),
+      GptStepOptions{
+          .most_places = (largest_.rows * longest + places_step - 1) / places_step * places_step,
+          .most_rows = largest_.rows,
+          .longest = longest,
+          .latents = latents,
+          .recompute = config_.recompute,
+          .dropout = config_.dropout,
+          .text_loss_weight = config_.text_loss_weight,
+          .start_text = size.start_text_token,
+          .stop_text = size.stop_text_token,
+          .start_audio = size.start_audio_token,
+          .stop_audio = size.stop_audio_token});
+}
+
+int GptLearner::pieces(size_t) const { return step_ ? step_->pieces() : 1; }
+
+size_t GptLearner::final_from(size_t, int piece) const {
+  if (!step_ || piece + 1 == step_->pieces()) return 0;
+  return layer_starts_[static_cast<size_t>(step_->first_layer(piece))];
+}
+
+// Places the packed sequences take, rounded up.
+int64_t GptLearner::places_of(const Batch& batch) const {
+  int64_t places = 0;
+  for (const int64_t size : batch.sizes) places += conditioning_.size.latents + size;
+  return std::max<int64_t>(1, (places + places_step - 1) / places_step) * places_step;
+}
+
+int64_t GptLearner::shape_of(const Batch& batch) const { return step_ ? places_of(batch) : 0; }
+
+at::Tensor GptLearner::condition(const Batch& batch) const {
+  const LowPrecision low(config_.precision, device_);
+  const bool coqui = config_.compat == "coqui";
+  return conditioning_(batch.fields[gpt_conditioning],
+                       coqui ? at::Tensor() : batch.fields[gpt_conditioning_lengths])
+      .to(at::kFloat);
+}
+
+at::Tensor GptLearner::terms_of(const at::Tensor& text, const at::Tensor& audio) const {
+  return at::stack({text * config_.text_loss_weight + audio, text, audio}).detach();
+}
+
+GptStepBatch GptLearner::step_batch(const Batch& batch, const at::Tensor& latents) const {
+  const auto& fields = batch.fields;
+  return {.latents = latents,
+          .text = fields[gpt_text],
+          .text_lengths = fields[gpt_text_lengths],
+          .codes = fields[gpt_codes],
+          .code_lengths = fields[gpt_code_lengths],
+          .slice = fields[gpt_slice],
+          .whole = fields[gpt_whole][0],
+          .places = places_of(batch)};
+}
+
+at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const StepValues& values) {
+  if (step_) {
+    at::Tensor terms;
+    for (int piece = 0; piece < step_->pieces(); ++piece)
+      terms = add_piece(phase, piece, batch, values);
+    return terms;
+  }
+  const auto& fields = batch.fields;
+  const XttsGpt::LearnBatch learned{.text = fields[gpt_text],
+                                    .text_lengths = fields[gpt_text_lengths],
+                                    .codes = fields[gpt_codes],
+                                    .code_lengths = fields[gpt_code_lengths],
+                                    .unlearned = fields[gpt_slice],
+                                    .conditioning = condition(batch)};
+  const CountedDropout dropout{.share = config_.dropout, .seed = values.seed, .step = values.step};
+  XttsGpt::Learned result;
+  {
+    const LowPrecision low(config_.precision, device_);
+    result = (lora_ ? lora_->applied_to(gpt_) : gpt_).learn(learned, dropout);
+  }
+  const at::Tensor whole = fields[gpt_whole][0].clamp_min(1);
+  const at::Tensor text = result.text_loss / whole[0], audio = result.audio_loss / whole[1];
+  ((text * config_.text_loss_weight + audio) * values.scale).backward();
+  return terms_of(text, audio);
+}
+
+at::Tensor GptLearner::add_piece(size_t, int piece, const Batch& batch, const StepValues& values) {
+  if (piece == 0) latents_ = condition(batch);
+  step_->run_piece(piece, step_batch(batch, latents_.detach()), values.step, values.scale,
+                   values.seed);
+  if (piece + 1 < step_->pieces()) return {};
+  const GptStepResult result = step_->result();
+  latents_.backward(result.latents_gradient);
+  latents_.reset();
+  return terms_of(result.losses[0], result.losses[1]);
+}
+
+Measured GptLearner::validate(const Batch& batch) {
+  const auto& fields = batch.fields;
+  const LowPrecision low(config_.precision, device_);
+  const XttsGpt::Learned result = (lora_ ? lora_->applied_to(gpt_) : gpt_)
+                                      .learn({.text = fields[gpt_text],
+                                              .text_lengths = fields[gpt_text_lengths],
+                                              .codes = fields[gpt_codes],
+                                              .code_lengths = fields[gpt_code_lengths],
+                                              .unlearned = {},
+                                              .conditioning = condition(batch)});
+  return {
+      at::stack({result.audio_loss, result.text_loss, result.audio_hits, result.stop_hits}),
+      at::stack({result.audio_count, result.text_count, result.audio_count, result.stop_count})};
+}
+
+XttsGpt GptLearner::current_gpt() const {
+  XttsGpt now = lora_ ? lora_->applied_to(gpt_) : gpt_;
+  now.visit("gpt.", [](const std::string&, at::Tensor& tensor) {
+    tensor = tensor.detach().to(at::kFloat);
+  });
+  return now;
+}
+
+}  // namespace tandem

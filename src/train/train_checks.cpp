@@ -1,0 +1,166 @@
+// What a run does between steps: validation, samples, proofs, checkpoints.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "checkpoint/safetensors.h"
+#include "device/device_scope.h"
+#include "device/registry.h"
+#include "tandem/error.h"
+#include "train/train_worker.h"
+#include "util/atomic_file.h"
+#include "util/log.h"
+
+namespace tandem {
+
+// Others' collectives would run into their timeout if they waited there.
+void TrainRun::alone(int rank, const std::function<void()>& work) {
+  if (rank == 0) {
+    work();
+    std::lock_guard lock(alone_mutex_);
+    ++alone_done_;
+    alone_changed_.notify_all();
+    return;
+  }
+  std::unique_lock lock(alone_mutex_);
+  int64_t& mine = alone_seen_[static_cast<size_t>(rank)];
+  alone_changed_.wait(lock, [&] { return alone_done_ > mine || alone_failed_; });
+  mine = alone_done_;
+}
+
+void TrainRun::validate(Worker& worker, int64_t step) {
+  if (!stage_->validation() || stage_->validation_batches() == 0) return;
+  worker.reader.drain();
+  alone(worker.rank, [&] {
+    FeedOptions options = feed_options(config_.data);
+    options.first_batch = 0;
+    options.end_batch = stage_->validation_batches();
+    options.capacity = std::min<size_t>(8, plan_.queue_capacity);
+    validation_feed_ = std::make_unique<Feed>(
+        *stage_->validation(), DeviceRegistry::get().find(plan_.strategy.data_device),
+        model_devices(), options);
+  });
+  worker.replica.swap_average();
+  Measured all;
+  while (const std::optional<BatchLease> batch = validation_feed_->next(worker.rank)) {
+    const Measured part = worker.replica.validate(**batch);
+    all.sums = all.sums.defined() ? all.sums + part.sums : part.sums.clone();
+    all.counts = all.counts.defined() ? all.counts + part.counts : part.counts.clone();
+  }
+  worker.replica.swap_average();
+  at::Tensor both = at::stack({all.sums, all.counts}).to(at::kFloat);
+  if (group(worker.rank)) group(worker.rank)->all_reduce(both, Reduce::sum)->wait();
+  const at::Tensor means = (both[0] / both[1].clamp_min(1e-9)).to(at::kCPU, at::kDouble);
+  const auto* values = means.const_data_ptr<double>();
+  const bool best = worker.early_stop.validated(step, values[0]);
+  // The others may still read from the feed's last batch.
+  if (group(worker.rank)) group(worker.rank)->barrier();
+  if (worker.rank != 0) return;
+  validation_feed_.reset();
+  const EarlyStopState& stopping = worker.early_stop.state();
+  best_at_last_validation_ = best;
+  if (best) state_.best_loss = values[0], state_.best_step = step;
+  if (std::isfinite(stopping.counted)) state_.counted_loss = stopping.counted;
+  state_.validations_without_gain = stopping.waited;
+  result_.validation_loss = values[0];
+  if (worker.early_stop.should_stop()) {
+    log_info("the validation loss has not improved for {} validations: stopping after step {}",
+             stopping.waited, step);
+  }
+  if (!hooks_.on_step) return;
+  StepReport report{
+      .step = step, .total_steps = total_steps_, .validation = true, .loss = values[0]};
+  const std::vector<std::string> names = worker.replica.learner().measures();
+  for (size_t i = 1; i < names.size(); ++i) report.terms.emplace_back(names[i], values[i]);
+  hooks_.on_step(report);
+}
+
+void TrainRun::make_samples(Worker& worker, int64_t step) {
+  if (!hooks_.on_sample) return;
+  worker.reader.drain();
+  worker.replica.swap_average();
+  alone(worker.rank, [&] {
+    at::NoGradGuard no_grad;
+    for (const Sample& sample : stage_->samples(worker.replica.learner())) {
+      SampleReport report{
+          .step = step, .name = sample.name, .rate = sample.rate, .text = sample.text};
+      const auto numbers = [](const at::Tensor& tensor) {
+        const at::Tensor flat = tensor.to(at::kCPU, at::kFloat).contiguous();
+        const auto* data = flat.const_data_ptr<float>();
+        return std::vector<float>(data, data + flat.numel());
+      };
+      if (sample.wave.defined()) report.wave = numbers(sample.wave);
+      if (sample.mel.defined()) {
+        report.mel = numbers(sample.mel);
+        report.mels = sample.mel.size(0);
+        report.frames = sample.mel.size(1);
+      }
+      hooks_.on_sample(report);
+    }
+  });
+  worker.replica.swap_average();
+}
+
+void TrainRun::check_replicas(int rank, int64_t step) {
+  if (!group(rank)) return;
+  std::vector<at::Tensor> sums;
+  group(rank)->gather(replica(rank).checksum(), sums, 0)->wait();
+  if (rank != 0) return;
+  for (size_t other = 1; other < sums.size(); ++other) {
+    if (at::equal(sums[0], sums[other])) continue;
+    throw Error(ErrorKind::peer,
+                fmt::format("the weights of rank {} differ from those of rank 0 after step {}",
+                            other, step))
+        .hint("start again from the last checkpoint; if it happens again, suspect that device");
+  }
+}
+
+void TrainRun::save(Worker& worker, int64_t step) {
+  worker.reader.drain();
+  if (worker.rank != 0) return;
+  state_.step = step;
+  state_.next_batch = step * plan_.accumulation;
+  state_.finished = worker.finished;
+  state_.last_loss = result_.last_loss;
+  const bool best = best_at_last_validation_ || !stage_->validation();
+  best_at_last_validation_ = false;
+  writer_.save(worker.replica, [this, state = state_, best](Checkpoint checkpoint) {
+    checkpoint.state = state;
+    if (fault_ && fault_->kind == FaultKind::disk && fault_->strikes(0, state.step)) {
+      throw Error(ErrorKind::io, fmt::format("`{}` cannot be written: no space left on device, on "
+                                             "purpose",
+                                             folder_.path().string()));
+    }
+    folder_.save(checkpoint, best, config_.training.keep_checkpoints);
+    if (hooks_.on_checkpoint)
+      hooks_.on_checkpoint((folder_.path() / fmt::format("step-{}", state.step)).string());
+  });
+}
+
+// The state in which a step fails, and the batch it failed on: as skipped steps change nothing, the
+// weights are those of the first of them.
+void TrainRun::write_dump(Worker& worker, int64_t step) {
+  try {
+    const std::filesystem::path folder = folder_.path() / fmt::format("bad-step-{}", step);
+    writer_.wait();
+    NamedTensors batch;
+    for (const BatchLease& lease : worker.leases)
+      for (size_t i = 0; i < lease->fields.size(); ++i)
+        batch.emplace_back(fmt::format("field.{}", i), lease->fields[i].to(at::kCPU).contiguous());
+    writer_.save(worker.replica, [&](Checkpoint checkpoint) {
+      checkpoint.state = state_;
+      checkpoint.state.step = step;
+      RunFolder(folder).save(checkpoint, false, 1);
+      if (!batch.empty())
+        write_file_atomically(folder / "batch.safetensors", format_safetensors(batch, {}));
+    });
+    writer_.wait();
+    log_warning(
+        "weights, optimizer and batch of that moment are in `{}`; the same command with "
+        "training.enable_eager_debug=true names the first tensor that is not a number",
+        folder.string());
+  } catch (const std::exception& error) {
+    log_warning("the state of the failing step could not be written: {}", error.what());
+  }
+}
+
+}  // namespace tandem

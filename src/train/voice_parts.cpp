@@ -1,0 +1,153 @@
+#include "train/voice_parts.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "checkpoint/tensor_writing.h"
+#include "models/xtts/xtts_folder.h"
+#include "tandem/config.h"
+#include "tandem/error.h"
+#include "text/tokenizer.h"
+#include "util/atomic_file.h"
+
+namespace tandem {
+namespace fs = std::filesystem;
+namespace {
+
+// Sizes that belong to the vocabulary, not to the preset.
+void fit_vocabulary(XttsGptSize& gpt, const fs::path& vocabulary) {
+  const auto tokenizer = load_tokenizer(vocabulary.string());
+  gpt.text_tokens = tokenizer->vocabulary_size();
+  gpt.start_text_token = tokenizer->id_of("[START]");
+  gpt.stop_text_token = tokenizer->id_of("[STOP]");
+  if (gpt.start_text_token >= 0 && gpt.stop_text_token >= 0) return;
+  throw Error(
+      ErrorKind::corrupt,
+      fmt::format("`{}` has no tokens [START] and [STOP], which XTTS needs", vocabulary.string()))
+      .hint("make one with: tandem prepare DIR --train-tokenizer 6681");
+}
+
+void write_tensors(const fs::path& path, const std::function<void(const VisitParameter&)>& visit,
+                   const NamedTensors& more = {}) {
+  std::map<std::string, TensorToWrite> tensors;
+  visit([&](const std::string& name, at::Tensor& tensor) {
+    tensors.emplace(name, TensorToWrite::of(tensor.detach()));
+  });
+  for (const auto& [name, tensor] : more)
+    if (tensor.defined()) tensors.emplace(name, TensorToWrite::of(tensor));
+  write_safetensors(path, tensors, {});
+}
+
+}  // namespace
+
+std::set<std::string> trained_stages(const fs::path& folder) {
+  const fs::path file = folder / "trained.json";
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return {"dvae", "gpt", "decoder"};
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  if (json.is_object() && json.contains("trained") && json["trained"].is_array()) {
+    std::set<std::string> stages;
+    for (const auto& stage : json["trained"])
+      if (stage.is_string()) stages.insert(stage.get<std::string>());
+    return stages;
+  }
+  throw Error(ErrorKind::corrupt,
+              fmt::format("`{}` does not list the stages that were trained", file.string()));
+}
+
+fs::path find_vocabulary(const Config& config) {
+  if (config.model.pretrained) return XttsFolder::open(*config.model.pretrained).vocabulary_file;
+  if (config.data.tokenizer) return *config.data.tokenizer;
+  if (!config.data.train_data) return {};
+  const fs::path data = *config.data.train_data;
+  std::error_code ignored;
+  const fs::path beside =
+      (fs::is_directory(data, ignored) ? data : data.parent_path()) / "vocab.json";
+  return fs::exists(beside, ignored) ? beside : fs::path();
+}
+
+XttsConfig voice_config(const Config& config) {
+  if (config.model.pretrained) return XttsFolder::open(*config.model.pretrained).config;
+  XttsConfig made = xtts_preset(config.model.size);
+  if (const fs::path vocabulary = find_vocabulary(config); !vocabulary.empty())
+    fit_vocabulary(made.gpt, vocabulary);
+  return made;
+}
+
+VoiceParts open_voice_parts(const Config& config) {
+  VoiceParts parts;
+  if (!config.model.pretrained) {
+    const auto seed = static_cast<uint64_t>(config.training.seed);
+    const XttsConfig made = voice_config(config);
+    parts.xtts = Xtts::make(made, seed);
+    parts.xtts.mel_stats = at::Tensor();
+    parts.dvae = Dvae::make(made, seed);
+    parts.vocabulary = find_vocabulary(config);
+    return parts;
+  }
+  const XttsFolder folder = XttsFolder::open(*config.model.pretrained);
+  parts.xtts = Xtts::load(folder);
+  parts.vocabulary = folder.vocabulary_file;
+  parts.pretrained = true;
+  parts.trained = trained_stages(folder.path);
+  if (!folder.dvae_file.empty()) {
+    parts.dvae = Dvae::load(folder.dvae_file.string());
+    parts.dvae->encoder.mel_stats = parts.xtts.mel_stats;
+  }
+  if (config.data.tokenizer) {
+    const int64_t given = load_tokenizer(*config.data.tokenizer)->vocabulary_size();
+    if (given != parts.xtts.gpt.size.text_tokens) {
+      throw Error(ErrorKind::config,
+                  fmt::format("data.tokenizer `{}` has {} tokens, the model in `{}` {}",
+                              *config.data.tokenizer, given, *config.model.pretrained,
+                              parts.xtts.gpt.size.text_tokens))
+          .hint("leave data.tokenizer out: the model's own vocabulary is used");
+    }
+  }
+  return parts;
+}
+
+void write_voice_parts(const VoiceParts& parts, const fs::path& folder, const std::string& stage) {
+  make_folder(folder);
+  std::set<std::string> trained = parts.trained;
+  if (!stage.empty()) trained.insert(stage);
+  write_file_atomically(folder / "trained.json",
+                        nlohmann::json{{"trained", trained}}.dump(2) + "\n");
+  Xtts xtts = parts.xtts;
+  write_file_atomically(folder / "config.json", format_xtts_config(xtts.config));
+  if (!parts.vocabulary.empty())
+    write_file_atomically(folder / "vocab.json", read_file(parts.vocabulary));
+  write_tensors(folder / "model.safetensors",
+                [&](const VisitParameter& visit) { xtts.visit(visit); },
+                {{"mel_stats", xtts.mel_stats}});
+  if (xtts.mel_stats.defined()) {
+    write_tensors(folder / "mel_stats.safetensors", [](const VisitParameter&) {},
+                  {{"mel_stats", xtts.mel_stats}});
+  }
+  if (parts.dvae) {
+    Dvae dvae = *parts.dvae;
+    write_tensors(folder / "dvae.safetensors",
+                  [&](const VisitParameter& visit) { dvae.visit("", visit); });
+  }
+}
+
+void put_weights(const NamedTensors& weights,
+                 const std::function<void(const VisitParameter&)>& visit) {
+  const std::map<std::string, at::Tensor> given(weights.begin(), weights.end());
+  visit([&](const std::string& name, at::Tensor& tensor) {
+    const auto found = given.find(name);
+    if (found == given.end()) return;
+    if (found->second.sizes() != tensor.sizes()) {
+      std::ostringstream shapes;
+      shapes << found->second.sizes() << " where the model has " << tensor.sizes();
+      throw Error(ErrorKind::corrupt, fmt::format("`{}` has shape {}", name, shapes.str()));
+    }
+    tensor = found->second;
+  });
+}
+
+}  // namespace tandem

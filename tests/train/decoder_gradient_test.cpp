@@ -1,0 +1,98 @@
+// Gradients against finite differences, in float64.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "models/xtts/normed_vocoder.h"
+#include "models/xtts_narrow.h"
+#include "nn/tensors.h"
+#include "train/stages/gan_losses.h"
+#include "train/stages/mel_distance.h"
+
+namespace tandem::tests {
+namespace {
+
+// Along a random direction of `x`, which `loss` reads.
+void expect_slope(const std::string& name, at::Tensor x, const std::function<at::Tensor()>& loss) {
+  const bool wanted = x.requires_grad();
+  x.requires_grad_(true);
+  x.mutable_grad() = at::Tensor();
+  loss().backward();
+  ASSERT_TRUE(x.grad().defined()) << name;
+  const at::Tensor along = values(name + " along", x.sizes().vec()).to(at::kDouble);
+  const double slope = number((x.grad() * along).sum());
+  const at::NoGradGuard no_grad;
+  const double step = 1e-6;
+  x.add_(along, step);
+  const double above = number(loss());
+  x.sub_(along, 2 * step);
+  const double below = number(loss());
+  x.add_(along, step);
+  const double measured = (above - below) / (2 * step);
+  EXPECT_GT(std::abs(measured), 1e-9) << name << " has no part in it";
+  EXPECT_NEAR(slope, measured, 1e-5 * std::abs(measured) + 1e-8) << name;
+  x.requires_grad_(wanted);
+}
+
+at::Tensor double_values(const std::string& name, const Shape& shape, double scale = 1) {
+  return values(name, shape, scale).to(at::kDouble);
+}
+
+}  // namespace
+
+TEST(DecoderGradient, OfTheWeightNormedVocoder) {
+  Vocoder narrow = narrow_vocoder();
+  narrow.visit("", [](const std::string&, at::Tensor& t) { t = t.to(at::kDouble); });
+  NormedVocoder vocoder(narrow);
+  const at::Tensor frames = double_values("frames", {1, 40, 3}),
+                   speaker = double_values("speaker", {1, 12}),
+                   target = double_values("target", {1, 768}, 0.5);
+  const auto loss = [&] {
+    return (vocoder.fold(at::kDouble).sound(frames, speaker) - target).square().sum();
+  };
+  int64_t checked = 0;
+  vocoder.visit("", [&](const std::string& name, at::Tensor& tensor) {
+    const bool one_of_many = name.find("resblocks.") == 0 && !name.starts_with("resblocks.4.convs");
+    if (one_of_many) return;
+    expect_slope(name, tensor, loss);
+    ++checked;
+  });
+  EXPECT_EQ(checked, 2 + 2 + 4 * 3 + 4 * 2 + 6 * 3 + 1);
+}
+
+TEST(DecoderGradient, OfTheDiscriminatorsAndTheirLosses) {
+  Discriminators judges = Discriminators::make({.width = 32, .periods = {2, 3}, .scales = 2}, 5);
+  judges.visit("", [](const std::string&, at::Tensor& t) { t = t.to(at::kDouble); });
+  const at::Tensor real = double_values("real", {2, 401}, 0.5);
+  at::Tensor fake = double_values("fake", {2, 401}, 0.5);
+  const at::Tensor valid = at::tensor({int64_t{401}, int64_t{230}});
+  const auto judge = [&](const at::Tensor& waves) {
+    return judges.judge(waves, judges.fold(at::kDouble));
+  };
+  const auto loss = [&] { return discriminator_loss(judge(real), judge(fake), valid).sum(); };
+  expect_slope("scale", judges.discriminators[0].layers[2].scale, loss);
+  expect_slope("direction", judges.discriminators[0].layers[2].direction, loss);
+  expect_slope("direction of a scale", judges.discriminators[3].layers[4].direction, loss);
+  expect_slope("bias", judges.discriminators[2].layers[7].bias, loss);
+  expect_slope("fake, adversarial", fake,
+               [&] { return adversarial_loss(judge(fake), valid).sum(); });
+  expect_slope("fake, features", fake,
+               [&] { return feature_loss(judge(real), judge(fake), valid).sum(); });
+}
+
+TEST(DecoderGradient, OfTheMelAndSpeakerLosses) {
+  at::Tensor wave = double_values("wave", {2, 3000}, 0.4);
+  const at::Tensor other = double_values("other", {2, 3000}, 0.3);
+  const at::Tensor valid = at::tensor({int64_t{3000}, int64_t{1100}});
+  const MelLayer mel(mel_of_decoder(24000), at::kCPU), speaker(mel_speaker_encoder(), at::kCPU);
+  const ResampleLayer resample(24000, 16000, at::kCPU);
+  expect_slope("mel", wave,
+               [&] { return mel_distance(mel(wave), mel(other), valid, mel.hop()).sum(); });
+  SpeakerEncoder encoder = narrow_speaker_encoder();
+  encoder.visit("", [](const std::string&, at::Tensor& t) { t = t.to(at::kDouble); });
+  const auto embed = [&](const at::Tensor& x) { return encoder(speaker(resample(x))); };
+  expect_slope("speaker", wave, [&] { return cosine_distance(embed(wave), embed(other)).sum(); });
+}
+
+}  // namespace tandem::tests

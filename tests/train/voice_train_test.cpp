@@ -1,0 +1,230 @@
+// Whole runs of the three stages of a voice, on simulated devices.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "checkpoint/run_folder.h"
+#include "data/feed/speech_corpus_folder.h"
+#include "device/simulated.h"
+#include "models/xtts/xtts.h"
+#include "support/captured.h"
+#include "support/tiny_xtts.h"
+#include "tandem/trainer.h"
+#include "train/voice_parts.h"
+#include "util/atomic_file.h"
+
+namespace tandem {
+namespace {
+
+using tests::SpeechFolder;
+
+// Clips of tones with texts, and the vocabulary beside them.
+struct VoiceCorpus : SpeechFolder {
+  VoiceCorpus() : SpeechFolder(16) { folder.write("vocab.json", tiny_vocabulary()); }
+  Config config(const std::string& stage, int64_t steps, const std::string& run) const {
+    Config made;
+    made.data = settings();
+    made.data.train_data = index;
+    made.data.language = "en";
+    made.data.batch_size = 4;
+    made.data.buckets = 2;
+    made.data.validation_share = 0.2;
+    made.data.buffer_size = 6;
+    made.data.model_start_delay = 0.2;
+    made.training.stage = stage;
+    made.training.max_steps = steps;
+    made.training.stage_steps = "4,4,2";
+    made.training.save_step = 2;
+    made.training.val_step = 2;
+    made.training.check_replicas = 1;
+    made.training.segment_codes = 8;
+    made.training.dvae_codes = 96;
+    made.observe.sample_step = 0;
+    made.observe.sample_count = 1;
+    made.paths.checkpoint_dir = (folder / run).string();
+    return made;
+  }
+};
+
+struct Seen {
+  std::map<int64_t, double> train, validation;
+  std::vector<std::string> samples;
+};
+
+TrainResult run(const Config& config, Seen* seen = nullptr) {
+  TrainHooks hooks;
+  hooks.on_step = [&](const StepReport& report) {
+    if (seen) (report.validation ? seen->validation : seen->train)[report.step] = report.loss;
+  };
+  if (seen)
+    hooks.on_sample = [&](const SampleReport& report) { seen->samples.push_back(report.name); };
+  TrainResult result;
+  std::exception_ptr failure;
+  capture([&] {
+    try {
+      result = train(config, hooks);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+  return result;
+}
+
+// What `body` says in a process of its own, since devices are configured once a process.
+template <class Body>
+void in_own_process(const Body& body) {
+  if (fork() == 0) {
+    body();
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  wait(&status);
+  EXPECT_EQ(status, 0);
+}
+
+void expect_close(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b,
+                  double allowed) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [step, loss] : a) EXPECT_NEAR(loss, b.at(step), allowed) << step;
+}
+
+TEST(VoiceTraining, AllStagesMakeAFolderThatSpeaks) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  std::vector<std::string> stages;
+  std::string folder;
+  for (const Config& stage : runs_of(corpus.config("all", 4, "run"), false)) {
+    Seen seen;
+    const TrainResult result = run(stage, &seen);
+    EXPECT_FALSE(seen.train.empty());
+    EXPECT_FALSE(seen.validation.empty());
+    EXPECT_FALSE(seen.samples.empty()) << stage.training.stage;
+    for (const auto& [step, loss] : seen.train) EXPECT_TRUE(std::isfinite(loss)) << step;
+    stages.push_back(stage.training.stage);
+    folder = result.folder + "/model";
+  }
+  EXPECT_EQ(stages, (std::vector<std::string>{"dvae", "gpt", "decoder"}));
+  const Xtts model = Xtts::load(XttsFolder::open(folder));
+  EXPECT_EQ(model.gpt.size.audio_tokens, 66);
+  EXPECT_EQ(trained_stages(folder), (std::set<std::string>{"decoder", "dvae", "gpt"}));
+  const Voice voice = make_voice(model, {corpus.path(3)}, model.config.voice);
+  EXPECT_TRUE(at::isfinite(voice.conditioning).all().item<bool>());
+}
+
+TEST(VoiceTraining, GivesTheSameLossesOnOneTwoAndFourDevices) {
+  const VoiceCorpus corpus;
+  for (const Config& first : {corpus.config("dvae", 4, "start")})
+    in_own_process([&] {
+      simulate_devices(1);
+      run(first);
+    });
+  std::vector<std::map<int64_t, double>> losses;
+  for (const int devices : {1, 2, 4}) {
+    const auto file = corpus.folder / ("losses" + std::to_string(devices));
+    in_own_process([&] {
+      simulate_devices(devices);
+      Config config = corpus.config("gpt", 6, "gpt" + std::to_string(devices));
+      config.model.pretrained = (corpus.folder / "start/model").string();
+      config.training.multi_gpu = true;
+      config.training.learning_rate = 1e-3;
+      config.training.dropout = 0;  // its masks follow the places of rows in a replica's part
+      Seen seen;
+      run(config, &seen);
+      std::string text;
+      for (const auto& [step, loss] : seen.train) text += fmt::format("{} {:.9f}\n", step, loss);
+      write_file_atomically(file, text);
+    });
+    std::istringstream in(read_file(file));
+    losses.emplace_back();
+    int64_t step;
+    double loss;
+    while (in >> step >> loss) losses.back()[step] = loss;
+  }
+  ASSERT_EQ(losses[0].size(), 6u);
+  expect_close(losses[0], losses[1], 2e-6);
+  expect_close(losses[0], losses[2], 2e-6);
+}
+
+TEST(VoiceTraining, ResumesToTheSameBitsAfterBeingKilled) {
+  const VoiceCorpus corpus;
+  in_own_process([&] {
+    simulate_devices(1);
+    run(corpus.config("dvae", 2, "start"));
+  });
+  const auto gpt = [&](int64_t steps, const std::string& name) {
+    Config config = corpus.config("gpt", steps, name);
+    config.model.pretrained = (corpus.folder / "start/model").string();
+    config.training.ema_decay = 0.9;
+    return config;
+  };
+  in_own_process([&] {
+    simulate_devices(2);
+    run(gpt(8, "straight"));
+  });
+  if (fork() == 0) {
+    simulate_devices(2);
+    TrainHooks hooks;
+    hooks.on_step = [](const StepReport& report) {
+      if (report.step == 5 && !report.validation) kill(getpid(), SIGKILL);
+    };
+    capture([&] { train(gpt(8, "killed"), hooks); });
+    _exit(0);
+  }
+  int status = 0;
+  wait(&status);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  in_own_process([&] {
+    simulate_devices(2);
+    run(gpt(8, "killed"));
+  });
+  const auto straight = RunFolder(corpus.folder / "straight").load_latest(),
+             killed = RunFolder(corpus.folder / "killed").load_latest();
+  ASSERT_EQ(straight->weights.size(), killed->weights.size());
+  for (size_t i = 0; i < straight->weights.size(); ++i)
+    EXPECT_TRUE(at::equal(straight->weights[i].second, killed->weights[i].second));
+  for (size_t i = 0; i < straight->average.size(); ++i)
+    EXPECT_TRUE(at::equal(straight->average[i].second, killed->average[i].second));
+}
+
+TEST(VoiceTraining, LowRankAdditionsAreSavedApartAndMerged) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  run(corpus.config("dvae", 2, "start"));
+  Config config = corpus.config("gpt", 3, "lora");
+  config.model.pretrained = (corpus.folder / "start/model").string();
+  config.training.lora_rank = 2;
+  config.training.learning_rate = 1e-2;
+  run(config);
+  const auto folder = corpus.folder / "lora/model";
+  EXPECT_TRUE(std::filesystem::exists(folder / "lora.safetensors"));
+  const Xtts before = Xtts::load(XttsFolder::open(*config.model.pretrained)),
+             after = Xtts::load(XttsFolder::open(folder));
+  EXPECT_FALSE(at::equal(before.gpt.blocks[0].qkv_weight, after.gpt.blocks[0].qkv_weight));
+  EXPECT_TRUE(at::equal(before.gpt.text_embedding, after.gpt.text_embedding));
+}
+
+TEST(VoiceTraining, SaysWhatIsMissingAndCreatesNothing) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  Config config = corpus.config("gpt", 2, "run");
+  EXPECT_STREQ(error_of([&] { run(config); }).what(),
+               "the GPT learns the codes of a trained DVAE, and a new model has none");
+  config = corpus.config("decoder", 2, "run");
+  EXPECT_EQ(error_of([&] { run(config); }).kind(), ErrorKind::config);
+  config = corpus.config("dvae", 2, "run");
+  config.data.train_data = (corpus.folder / "nowhere").string();
+  EXPECT_EQ(error_of([&] { run(config); }).kind(), ErrorKind::io);
+  config = corpus.config("all", 2, "run");
+  config.training.stage_steps = "1,2";
+  EXPECT_EQ(error_of([&] { runs_of(config, false); }).kind(), ErrorKind::config);
+  EXPECT_FALSE(std::filesystem::exists(corpus.folder / "run"));
+}
+
+}  // namespace
+}  // namespace tandem
