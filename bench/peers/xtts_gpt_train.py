@@ -22,7 +22,8 @@ class XttsGpt(torch.nn.Module):
         places = LATENTS + TEXT + AUDIO
         config = transformers.GPT2Config(
             vocab_size=8, bos_token_id=0, eos_token_id=0, n_positions=places, n_embd=o.width, n_layer=o.layers,
-            n_head=o.heads, attn_implementation="sdpa", resid_pdrop=o.dropout, embd_pdrop=o.dropout, attn_pdrop=0.0, use_cache=False)
+            n_head=o.heads, attn_implementation="sdpa", resid_pdrop=o.dropout, embd_pdrop=o.dropout, attn_pdrop=0.0,
+            use_cache=False)
         self.trunk = transformers.GPT2Model(config)
         self.text, self.audio = torch.nn.Embedding(o.text_tokens, o.width), torch.nn.Embedding(o.audio_tokens, o.width)
         self.text_places, self.audio_places = torch.nn.Embedding(404, o.width), torch.nn.Embedding(608, o.width)
@@ -88,11 +89,12 @@ def main():
     o = parser.parse_args()
     result = {"peer": f"transformers {transformers.__version__} GPT-2, torch {torch.__version__}, fused AdamW"}
     for way in o.ways:
+        found = result.setdefault(way, {})
         for batch in o.batch:
             try:
-                result[f"{way}_{batch}"] = measure(o, way, batch)
+                found[str(batch)] = measure(o, way, batch)
             except Exception as error:  # torch.compile does not run everywhere: say so, do not hide it
-                result[f"{way}_{batch}"] = {"error": f"{type(error).__name__}: {error}"[:300]}
+                found[str(batch)] = {"error": f"{type(error).__name__}: {error}"[:300]}
     print(json.dumps(result))
 
 

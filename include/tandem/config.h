@@ -67,6 +67,7 @@ struct TrainingConfig {
   std::optional<std::string> visible_gpus = {};  // "0", "0,1", UUIDs; none: all
   int64_t epochs = 100;
   std::optional<int64_t> max_steps = {};
+  std::optional<double> max_minutes = {};  // the run ends then, as if its steps were done
   std::string stage_steps = "";  // stage all: steps of dvae, gpt and decoder: "3000,9000,6000"
   std::optional<double> learning_rate = {};  // none: what fits the stage
   std::string schedule = "constant";  // constant | cosine | restarts | noam | multistep

@@ -32,6 +32,11 @@ std::vector<Setting> training_settings() {
           .flag("--max-steps")
           .readers(read_by_train)
           .help("Optimizer steps at most; null: as many as the epochs have."),
+      row_of(&T::max_minutes, "training.max_minutes")
+          .above(0, 1e6)
+          .flag("--max-minutes")
+          .readers(read_by_train)
+          .help("The run ends after this time as if its steps were done; null: it does not."),
       row_of(&T::stage_steps, "training.stage_steps")
           .flag("--stage-steps")
           .readers(read_by_train)

@@ -50,10 +50,11 @@ struct TrainedView {
 
 // What changes from step to step, on the device, at fixed addresses.
 struct StepValues {
-  at::Tensor step;   // [] int64, the number of this step, from 1
-  at::Tensor scale;  // [] float32: losses are multiplied by it before the backward pass; 1 but for
-                     // fp16
-  uint64_t seed = 0;
+  at::Tensor step;    // [] int64, the number of this step, from 1
+  at::Tensor scale;   // [] float32: losses are multiplied by it before the backward pass; 1 but for
+                      // fp16
+  uint64_t seed = 0;  // of this replica
+  bool first = false;  // of a step's batches: gradients of split tensors may be overwritten
 };
 
 // Sums over samples with what they must be divided by, so that parts of replicas and batches add

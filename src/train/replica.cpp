@@ -11,6 +11,7 @@
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "train/stage.h"
+#include "util/counted_random.h"
 #include "util/log.h"
 
 namespace tandem {
@@ -30,7 +31,9 @@ Replica::Replica(LogicalDevice& device, Stage& stage, const TrainingConfig& conf
   const at::TensorOptions number = scope.options().dtype(at::kFloat);
   values_ = {.step = at::zeros({}, number.dtype(at::kLong)),
              .scale = at::ones({}, number),
-             .seed = static_cast<uint64_t>(config.seed)};
+             // Replicas draw masks of their own.
+             .seed = counted_draw(static_cast<uint64_t>(config.seed), "replica",
+                                  group ? static_cast<uint64_t>(group->rank()) : 0, 0)};
   divisor_ = at::ones({}, number);
   if (config.precision == "fp16") {
     scale_.emplace(LossScaleOptions{}, device.torch_device());
@@ -98,6 +101,7 @@ at::Tensor Replica::step(const StepRequest& request) {
     const Batch& batch = *request.batch(i);
     const bool last = i + 1 == micro_batches;
     for (size_t phase = 0; phase < phases_.size(); ++phase) {
+      values_.first = i == 0;
       const at::Tensor part = add_gradients(phase, batch, last, request);
       // A captured pass gives its result at the same address every time.
       terms = terms.defined() ? terms + part : part.clone();
@@ -133,6 +137,7 @@ at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
         const int64_t first = rows * i / parts, end = rows * (i + 1) / parts;
         const Batch part = parts == 1 ? batch : rows_of(batch, first, end - first);
         const at::Tensor values = add_part(phase, part, last && i + 1 == parts, asked);
+        values_.first = false;
         terms = terms.defined() ? terms + values : values.clone();
       }
       return terms;
@@ -168,7 +173,8 @@ at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
                 fmt::format("{} has no memory left, on purpose", device_.name()));
   GradientReducer* reducer = last ? phases_[phase].reducer.get() : nullptr;
   PassGraphs::Shape& shape =
-      graphs_.begin(batch, learner_->shape_of(batch) * 8 + static_cast<int64_t>(phase));
+      graphs_.begin(batch, learner_->shape_of(batch) * 8 + static_cast<int64_t>(phase) * 2 +
+                               (values_.first ? 1 : 0));
   const Batch& inputs = graphs_.inputs(shape, batch);
   if (reducer && learner_->pieces(phase) == 1) reducer->watch();
   at::Tensor terms;

@@ -23,6 +23,7 @@
 #include "train/rules/schedule.h"
 #include "train/rules/step_guard.h"
 #include "train/stage.h"
+#include "util/clock.h"
 #include "util/signals.h"
 
 namespace tandem {
@@ -46,6 +47,7 @@ class TrainRun {
   struct Worker;
   void work(int rank);
   bool take_step(Worker& worker, int64_t step);
+  void decide_stop(int64_t step);
   void note_step(Worker& worker, int64_t step, const std::vector<double>& values, double seconds,
                  double waited);
   void validate(Worker& worker, int64_t step);
@@ -82,6 +84,8 @@ class TrainRun {
   // Rank 0 writes it before it joins the step's all-reduce, the others read it after: all stop
   // together.
   std::atomic<int64_t> stop_after_{INT64_MAX};
+  std::atomic<bool> time_is_up_{false};  // written and read as stop_after_ is
+  Clock::time_point started_ = Clock::now();
   bool best_at_last_validation_ = false;
   std::mutex alone_mutex_;
   std::condition_variable alone_changed_;

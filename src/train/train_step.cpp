@@ -25,11 +25,12 @@ void TrainRun::work(int rank) {
     for (; step <= total_steps_; ++step) {
       if (!take_step(worker, step)) return;
       const bool stopping = step >= stop_after_.load();
-      if (due(training.val_step, step) || step == total_steps_) validate(worker, step);
+      const bool last = step == total_steps_ || (stopping && time_is_up_);
+      if (due(training.val_step, step) || last) validate(worker, step);
       if (due(training.check_replicas, step)) check_replicas(rank, step);
-      if (due(config_.observe.sample_step, step) || step == total_steps_)
-        make_samples(worker, step);
-      worker.finished = step >= total_steps_ || worker.early_stop.should_stop();
+      if (due(config_.observe.sample_step, step) || last) make_samples(worker, step);
+      worker.finished =
+          step >= total_steps_ || worker.early_stop.should_stop() || (stopping && time_is_up_);
       if (due(training.save_step, step) || worker.finished || stopping) save(worker, step);
       if (stopping || worker.finished) break;
     }
@@ -38,6 +39,15 @@ void TrainRun::work(int rank) {
     if (rank == 0 && error.kind() == ErrorKind::numeric) write_dump(worker, step);
     throw;
   }
+}
+
+// By rank 0, before it joins the step's collectives.
+void TrainRun::decide_stop(int64_t step) {
+  if (stop_after_ <= step) return;
+  const auto& limit = config_.training.max_minutes;
+  const bool up = limit && seconds_since(started_) >= *limit * 60;
+  if (up) time_is_up_ = true;
+  if (up || stop_requested() != StopRequest::none) stop_after_ = step;
 }
 
 // False when the rank is to vanish.
@@ -68,8 +78,7 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
     std::optional<BatchLease> batch = feed_->next(rank);
     waited += seconds_since(asked);
     if (!batch) throw Error(ErrorKind::internal, "the feed ended before the run did");
-    if (rank == 0 && stop_requested() != StopRequest::none && stop_after_ > step)
-      stop_after_ = step;
+    if (rank == 0) decide_stop(step);
     worker.leases.push_back(std::move(*batch));
     return &*worker.leases.back();
   };

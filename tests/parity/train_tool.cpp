@@ -94,6 +94,7 @@ void run(const std::vector<std::string>& words) {
   }
   TrainingConfig config;
   config.precision = gpu ? "bf16" : "fp32";
+  config.compat = "coqui";
   config.dropout = 0;
   config.gradient_clip = 0;
   config.spike_factor = 0;

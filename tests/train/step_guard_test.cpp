@@ -56,6 +56,23 @@ TEST(NormWatch, FollowsNormsThatChangeSlowly) {
   EXPECT_FALSE(judged(watch, norm));
 }
 
+TEST(NormWatch, TakesNormsThatStayHighForTheNewUsual) {
+  NormWatch watch({.spike_factor = 5, .window = 8, .least = 4, .patience = 3}, at::kCPU);
+  const auto judged = [&](double norm) {
+    return watch.judge(at::full({}, norm, at::kFloat)).item<bool>();
+  };
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(judged(1));
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(judged(100)) << i;
+  for (int i = 0; i < 8; ++i) {
+    // Until half of the memory is of the new kind, each three times are left out.
+    int left_out = 0;
+    while (!judged(100)) ++left_out;
+    EXPECT_LE(left_out, 3);
+  }
+  EXPECT_TRUE(judged(100));
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(judged(INFINITY)) << i;
+}
+
 TEST(NormWatch, TakesAnEvenCountsLowerMiddle) {
   NormWatch watch({.spike_factor = 2, .window = 4, .least = 4}, at::kCPU);
   for (const double norm : {4.0, 1.0, 3.0, 2.0}) judged(watch, norm);

@@ -78,6 +78,8 @@ struct XttsGpt {
     at::Tensor unlearned;            // [B, 2] int64: targets [first, end) of audio that are not
                                      // learned; undefined: none
     at::Tensor conditioning;         // [B, latents, D]
+    // Whether audio sees the text's STOP, as it does when it is spoken. Coqui masks it.
+    bool reads_stop = false;
   };
   struct Learned {
     at::Tensor text_loss, audio_loss;    // sums over targets

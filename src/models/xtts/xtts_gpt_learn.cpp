@@ -63,7 +63,9 @@ XttsGpt::Learned XttsGpt::learn(const LearnBatch& batch, const CountedDropout& d
                at::embedding(audio_embedding, audio_inputs) + audio_positions.narrow(0, 0, sounds)},
               1);
   const at::Tensor all = at::ones({inputs.size(0), prefix}, text_valid.options());
-  const at::Tensor latents = hidden(inputs, at::cat({all, text_valid, audio_valid}, 1), dropout);
+  const at::Tensor text_keys =
+      batch.reads_stop ? (word <= text_lengths + 1).logical_and(there) : text_valid;
+  const at::Tensor latents = hidden(inputs, at::cat({all, text_keys, audio_valid}, 1), dropout);
 
   const Judged text = judge(text_head, latents.narrow(1, prefix, words),
                             text_targets.masked_fill(~text_valid, ignored));

@@ -25,6 +25,7 @@ at::Tensor step_is_good(const at::Tensor& norm, const at::Tensor& limit) {
 NormWatch::NormWatch(const StepGuardOptions& options, at::Device device) : options_(options) {
   norms_ = at::full({options.window}, infinity, at::TensorOptions(at::kFloat).device(device));
   count_ = at::zeros({}, at::TensorOptions(at::kLong).device(device));
+  spikes_ = at::zeros_like(count_);
 }
 
 at::Tensor NormWatch::limit() const {
@@ -41,7 +42,11 @@ at::Tensor NormWatch::limit() const {
 at::Tensor NormWatch::judge(const at::Tensor& norm) {
   const at::NoGradGuard no_grad;
   const at::Tensor value = norm.detach().to(at::kFloat).squeeze();
-  const at::Tensor good = step_is_good(value, limit());
+  const at::Tensor usual = step_is_good(value, limit());
+  // Norms that stay high are no spike but where training has gone; clipping deals with them.
+  const at::Tensor good =
+      usual.logical_or(at::isfinite(value).logical_and(spikes_ >= options_.patience));
+  spikes_.copy_(at::where(good, at::zeros_like(spikes_), spikes_ + at::isfinite(value)));
   const at::Tensor remembered = good.logical_and(value > 0);
   const at::Tensor place = count_.remainder(options_.window).view({1});
   const at::Tensor before = norms_.gather(0, place);

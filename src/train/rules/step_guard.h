@@ -23,6 +23,7 @@ struct StepGuardOptions {
   double spike_factor = 20;    // times the median of the last norms; 0: only what is not finite
   int64_t window = 100;        // norms remembered
   int64_t least = 20;          // norms seen until spikes are looked for
+  int64_t patience = 3;        // spikes left out in a row; the next one is the new usual
 };
 
 // [] bool: finite and at most `limit` ([] float32; infinity: any finite norm is good).
@@ -36,15 +37,18 @@ class NormWatch {
   // The verdict on a step with this norm ([] float32), [] bool; good norms are remembered. A norm
   // of 0 is good and says nothing of what is usual: a part that does not learn yet has it.
   at::Tensor judge(const at::Tensor& norm);
-  // [] float32: the largest norm the next step may have.
+  // [] float32: above it the next step's norm is a spike.
   at::Tensor limit() const;
 
-  NamedTensors state() const { return {{"norms", norms_}, {"norms.count", count_}}; }
+  NamedTensors state() const {
+    return {{"norms", norms_}, {"norms.count", count_}, {"norms.spikes", spikes_}};
+  }
   void load_state(const NamedTensors& state);  // throws Error(corrupt)
 
  private:
   StepGuardOptions options_;
   at::Tensor norms_, count_;  // [window] float32, infinity where none was seen; [] int64
+  at::Tensor spikes_;         // [] int64: left out, one after another
 };
 
 class StepGuard {

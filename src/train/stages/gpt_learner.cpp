@@ -13,8 +13,9 @@
 namespace tandem {
 namespace {
 
-// Passes of similar size share one captured graph.
-constexpr int64_t places_step = 512;
+// Passes of similar size share one captured graph. What a pass computes beyond its sequences is at
+// most one sequence long, or nobody computes it and whatever the memory held takes part.
+int64_t places_step(int64_t longest) { return std::clamp<int64_t>(longest / 64 * 64, 64, 512); }
 
 TrainedWeight trained(const TrainedView& view) { return {view.weight, view.gradient}; }
 
@@ -71,11 +72,15 @@ std::vector<Phase> GptLearner::phases() {
               .beta1 = config_.beta1,
               .beta2 = config_.beta2,
               .largest_norm = config_.gradient_clip};
-  // Gradients become final from the last tensor to the first.
-  const bool coqui_groups = config_.compat == "none";
+  // Gradients become final from the last tensor to the first. Coqui also lets the perceiver's
+  // latents decay; where nothing needs them that ends in a division by almost nothing.
+  const auto decaying = [&](const std::string& name) {
+    return decays(name) && (config_.compat == "coqui" ||
+                            (!name.ends_with(".latents") && !name.ends_with(".gamma")));
+  };
   const auto add = [&](bool split) {
     return [&, split](const std::string& name, at::Tensor& tensor) {
-      phase.tensors.push_back({name, &tensor, !coqui_groups || decays(name), split});
+      phase.tensors.push_back({name, &tensor, decaying(name), split});
     };
   };
   if (lora_) {
@@ -95,10 +100,11 @@ void GptLearner::placed(const std::vector<std::vector<TrainedView>>& views) {
   const XttsGptSize& size = gpt_.size;
   const int64_t latents = conditioning_.size.latents;
   const int64_t longest = latents + largest_.text + 2 + largest_.codes + stop_targets + 1;
+  places_step_ = places_step(longest);
   step_ = std::make_unique<GptStep>(
       step_weights(views[0], layer_starts_.front() - 4, gpt_.blocks.size(), size.heads),
       GptStepOptions{
-          .most_places = (largest_.rows * longest + places_step - 1) / places_step * places_step,
+          .most_places = (largest_.rows * longest + places_step_ - 1) / places_step_ * places_step_,
           .most_rows = largest_.rows,
           .longest = longest,
           .latents = latents,
@@ -108,7 +114,9 @@ void GptLearner::placed(const std::vector<std::vector<TrainedView>>& views) {
           .start_text = size.start_text_token,
           .stop_text = size.stop_text_token,
           .start_audio = size.start_audio_token,
-          .stop_audio = size.stop_audio_token});
+          .stop_audio = size.stop_audio_token,
+          .reads_stop = config_.compat != "coqui",
+          .tune = !config_.deterministic});
 }
 
 int GptLearner::pieces(size_t) const { return step_ ? step_->pieces() : 1; }
@@ -120,9 +128,12 @@ size_t GptLearner::final_from(size_t, int piece) const {
 
 // Places the packed sequences take, rounded up.
 int64_t GptLearner::places_of(const Batch& batch) const {
+  // Sizes count START, STOP, start and all stops as inputs; the last stop is never read, and STOP
+  // only where the GPT reads it.
+  const int64_t more = conditioning_.size.latents - (config_.compat == "coqui" ? 2 : 1);
   int64_t places = 0;
-  for (const int64_t size : batch.sizes) places += conditioning_.size.latents + size;
-  return std::max<int64_t>(1, (places + places_step - 1) / places_step) * places_step;
+  for (const int64_t size : batch.sizes) places += size + more;
+  return std::max<int64_t>(1, (places + places_step_ - 1) / places_step_) * places_step_;
 }
 
 int64_t GptLearner::shape_of(const Batch& batch) const { return step_ ? places_of(batch) : 0; }
@@ -139,7 +150,8 @@ at::Tensor GptLearner::terms_of(const at::Tensor& text, const at::Tensor& audio)
   return at::stack({text * config_.text_loss_weight + audio, text, audio}).detach();
 }
 
-GptStepBatch GptLearner::step_batch(const Batch& batch, const at::Tensor& latents) const {
+GptStepBatch GptLearner::step_batch(const Batch& batch, const at::Tensor& latents,
+                                    bool first) const {
   const auto& fields = batch.fields;
   return {.latents = latents,
           .text = fields[gpt_text],
@@ -148,7 +160,8 @@ GptStepBatch GptLearner::step_batch(const Batch& batch, const at::Tensor& latent
           .code_lengths = fields[gpt_code_lengths],
           .slice = fields[gpt_slice],
           .whole = fields[gpt_whole][0],
-          .places = places_of(batch)};
+          .places = places_of(batch),
+          .overwrites = first};
 }
 
 at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const StepValues& values) {
@@ -164,7 +177,8 @@ at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const Ste
                                     .codes = fields[gpt_codes],
                                     .code_lengths = fields[gpt_code_lengths],
                                     .unlearned = fields[gpt_slice],
-                                    .conditioning = condition(batch)};
+                                    .conditioning = condition(batch),
+                                    .reads_stop = config_.compat != "coqui"};
   const CountedDropout dropout{.share = config_.dropout, .seed = values.seed, .step = values.step};
   XttsGpt::Learned result;
   {
@@ -179,8 +193,8 @@ at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const Ste
 
 at::Tensor GptLearner::add_piece(size_t, int piece, const Batch& batch, const StepValues& values) {
   if (piece == 0) latents_ = condition(batch);
-  step_->run_piece(piece, step_batch(batch, latents_.detach()), values.step, values.scale,
-                   values.seed);
+  step_->run_piece(piece, step_batch(batch, latents_.detach(), values.first), values.step,
+                   values.scale, values.seed);
   if (piece + 1 < step_->pieces()) return {};
   const GptStepResult result = step_->result();
   latents_.backward(result.latents_gradient);
@@ -197,7 +211,8 @@ Measured GptLearner::validate(const Batch& batch) {
                                               .codes = fields[gpt_codes],
                                               .code_lengths = fields[gpt_code_lengths],
                                               .unlearned = {},
-                                              .conditioning = condition(batch)});
+                                              .conditioning = condition(batch),
+                                              .reads_stop = config_.compat != "coqui"});
   return {
       at::stack({result.audio_loss, result.text_loss, result.audio_hits, result.stop_hits}),
       at::stack({result.audio_count, result.text_count, result.audio_count, result.stop_count})};

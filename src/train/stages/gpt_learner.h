@@ -50,7 +50,7 @@ class GptLearner final : public Learner {
   const Conditioning& current_conditioning() const { return conditioning_; }
 
  private:
-  GptStepBatch step_batch(const Batch& batch, const at::Tensor& latents) const;
+  GptStepBatch step_batch(const Batch& batch, const at::Tensor& latents, bool first) const;
   at::Tensor condition(const Batch& batch) const;
   at::Tensor terms_of(const at::Tensor& text, const at::Tensor& audio) const;
   int64_t places_of(const Batch& batch) const;
@@ -63,6 +63,7 @@ class GptLearner final : public Learner {
   std::optional<GptLora> lora_;
   bool fused_ = false;
   std::unique_ptr<GptStep> step_;
+  int64_t places_step_ = 512;
   std::vector<size_t> layer_starts_;  // of each layer's tensors among the phase's
   at::Tensor latents_;                // of the batch in work, with its graph
 };
