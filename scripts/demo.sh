@@ -20,7 +20,7 @@ run devices "${devices[@]}"
 run prepare assets/demo --language en --out "$run/corpus.index" --train-tokenizer 200
 
 train=(train --stage all --model-size tiny "${devices[@]}" --data-gpu 0 --model-gpu 1 ${precision[@]+"${precision[@]}"}
-       --train-data "$run/corpus.index" --checkpoint-dir "$run/voice" --batch-size 8 --stage-steps 120,300,40
+       --train-data "$run/corpus.index" --checkpoint-dir "$run/voice" --batch-size 8 --stage-steps 100,250,20
        data.language=en data.validation_share=0.05 training.dvae_codes=64 training.learning_rate=2e-3
        training.mask_conditioning=false training.val_step=100 training.save_step=50 observe.sample_step=0
        observe.sample_count=2 observe.log_step=50 training.segment_codes=12)

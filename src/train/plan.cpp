@@ -130,8 +130,12 @@ void announce_model_place(const TrainPlan& plan) {
   }
 }
 
-void announce_step(const Config& config) {
+void announce_step(const TrainPlan& plan, const Config& config) {
   const TrainingConfig& training = config.training;
+  bool gpu = false;
+  for (const std::string& name : plan.strategy.replicas)
+    gpu = gpu || DeviceRegistry::get().find(name).kind() == DeviceKind::cuda;
+  if (!gpu) return;
   if (!training.enable_graph_mode || training.enable_eager_debug) {
     complain({"⚠️  Graph mode DISABLED - GPU utilization will be lower"});
   } else {

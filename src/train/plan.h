@@ -41,7 +41,8 @@ void announce_model_place(const TrainPlan& plan);
 // 001-5, before the replica on `device` is created; said where there is more than one device to
 // choose.
 void announce_creation(const TrainPlan& plan, const std::string& device);
-// 003-1: how a step will run.
-void announce_step(const Config& config);
+// 003-1: how a step will run. Where no GPU holds a replica there is nothing to capture, and nothing
+// is said.
+void announce_step(const TrainPlan& plan, const Config& config);
 
 }  // namespace tandem

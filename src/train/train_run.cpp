@@ -67,7 +67,7 @@ TrainResult TrainRun::run() {
   announce_pipeline(plan_);
   announce_model_place(plan_);
   create_replicas();
-  announce_step(config_);
+  announce_step(plan_, config_);
   if (hooks_.on_start) hooks_.on_start(folder_.path().string(), state_.step, total_steps_);
   show_plan();
   result_.folder = folder_.path().string();
