@@ -15,7 +15,7 @@ help:
 	@echo "make test      build and run all tests          make demo     build and see it work"
 	@echo "make sanitize  tests under ASan+UBSan and TSan  make lint     formatting, layers, clang-tidy"
 	@echo "make parity    live comparison with references  make bench    figures, side by side with peers"
-	@echo "make fuzz      libFuzzer on all file readers    make soak     64 callers of the synthesizer for a minute"
+	@echo "make fuzz      libFuzzer on all file readers    make soak     64 callers for a minute, 100 killed runs"
 	@echo "make dist      relocatable tree in dist/        make install  PREFIX=/usr/local"
 	@echo "make setup     dependencies only                make clean    remove build folders"
 	@echo "make format    clang-format in place            make check-fresh  all of it on a bare Debian (root)"
@@ -50,7 +50,7 @@ sanitize: setup
 
 # `make soak SOAK=600`: seconds.
 soak: build
-	@cd $(BUILD) && TANDEM_SOAK_SECONDS=$(or $(SOAK),60) $(VENV)/bin/ctest -R Soak --output-on-failure --verbose --timeout 3600
+	@cd $(BUILD) && TANDEM_SOAK_SECONDS=$(or $(SOAK),60) TANDEM_KILLS=100 $(VENV)/bin/ctest -R Soak --output-on-failure --verbose --timeout 3600
 
 # Ten minutes a target; `make fuzz FUZZ="-s 60 wav"` is shorter.
 fuzz: setup

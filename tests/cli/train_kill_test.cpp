@@ -1,0 +1,82 @@
+// A run that saves after every step, killed at any moment: what `latest` names can always be
+// loaded, and the next start leaves nothing of the broken one behind. TANDEM_KILLS=100 (make soak)
+// for long.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+#include "checkpoint/run_folder.h"
+#include "support/program.h"
+#include "util/counted_random.h"
+
+namespace tandem {
+namespace {
+
+std::vector<std::string> saving_run(const std::filesystem::path& run, const std::string& steps) {
+  return {"train",
+          "--simulate-gpus",
+          "2",
+          "--data-gpu",
+          "0",
+          "--model-gpu",
+          "1",
+          "--train-data",
+          TANDEM_SOURCE_DIR "/LICENSE",
+          "--batch-size",
+          "4",
+          "--max-steps",
+          steps,
+          "--checkpoint-dir",
+          run.string(),
+          "training.save_step=1",
+          "training.val_step=7",
+          "data.model_start_delay=0.01",
+          "training.ema_decay=0.9"};
+}
+
+std::set<std::string> names_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+TEST(TrainKilledSoak, AlwaysHasALatestThatLoadsAndLeavesNoLitter) {
+  const TestFolder folder;
+  const auto run = folder / "run";
+  const char* asked = std::getenv("TANDEM_KILLS");
+  const int kills = asked ? std::atoi(asked) : 6;
+  int64_t last = 0;
+  for (int i = 0; i < kills; ++i) {
+    Program program(saving_run(run, "1000000"));
+    const auto wait = 350 + counted_below(900, 1, "kill", static_cast<uint64_t>(i), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+    program.signal(SIGKILL);
+    EXPECT_EQ(program.wait().code, 128 + SIGKILL);
+    const auto checkpoint = RunFolder(run).load_latest();
+    if (!checkpoint) continue;  // killed before its first step
+    EXPECT_GE(checkpoint->state.step, last);
+    last = checkpoint->state.step;
+  }
+  EXPECT_GT(last, 0);
+  const ProgramRun whole = run_program(saving_run(run, std::to_string(last + 3)));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  for (const std::string& name : names_in(run)) {
+    const bool known = name.starts_with("step-") || name == "latest" || name == "best" ||
+                       name == "config.yaml" || name == "fingerprint" || name == "corpus" ||
+                       name.ends_with(".jsonl") || name == "tensorboard" || name == "report.html";
+    EXPECT_TRUE(known) << name;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(run)) {
+    if (!entry.is_directory() || !entry.path().filename().string().starts_with("step-")) continue;
+    EXPECT_EQ(names_in(entry.path()),
+              (std::set<std::string>{"average.safetensors", "model.safetensors",
+                                     "optimizer.safetensors", "state.json"}));
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,107 @@
+// Every setting of a voice's training wrong once: one sentence, the right exit code, nothing made.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "data/feed/speech_corpus_folder.h"
+#include "support/program.h"
+#include "support/tiny_xtts.h"
+
+namespace tandem {
+namespace {
+
+struct VoiceTrainer {
+  VoiceTrainer() { corpus.folder.write("vocab.json", tiny_vocabulary()); }
+
+  std::vector<std::string> words(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {"train",
+                                    "--stage",
+                                    "dvae",
+                                    "--simulate-gpus",
+                                    "1",
+                                    "--train-data",
+                                    corpus.index,
+                                    "--model-size",
+                                    "tiny",
+                                    "--max-steps",
+                                    "2",
+                                    "--batch-size",
+                                    "4",
+                                    "--checkpoint-dir",
+                                    run(),
+                                    "data.language=en",
+                                    "training.dvae_codes=64",
+                                    "observe.sample_count=0"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::string run() const { return (corpus.folder / "run").string(); }
+
+  // The first line of what it complains, without "error: ".
+  void expect_refused(const std::vector<std::string>& more, int code,
+                      const std::string& part) const {
+    const ProgramRun refused = run_program(words(more));
+    EXPECT_EQ(refused.code, code) << part << "\n" << refused.err;
+    EXPECT_NE(refused.err.find("error: "), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+    EXPECT_FALSE(std::filesystem::exists(run())) << part;
+    std::filesystem::remove_all(run());
+  }
+
+  tests::SpeechFolder corpus{12};
+};
+
+TEST(TrainRefusals, WrongValuesAreConfiguration) {
+  const VoiceTrainer trainer;
+  trainer.expect_refused({"--batch-size", "-1"}, 1, "`data.batch_size` must be");
+  trainer.expect_refused({"training.dropout=2"}, 1, "`training.dropout` must be");
+  trainer.expect_refused({"training.schedule=zigzag"}, 1, "training.schedule");
+  trainer.expect_refused({"training.schedule=multistep", "training.milestones=5,x"}, 1,
+                         "milestones");
+  trainer.expect_refused({"--stage", "all", "training.stage_steps=1,2"}, 1, "stage_steps");
+  trainer.expect_refused({"--stage", "gpt"}, 1, "a new model has none");
+  trainer.expect_refused({"--stage", "decoder"}, 1, "train the gpt stage first");
+}
+
+TEST(TrainRefusals, WhatIsNotThereIsAFileError) {
+  const VoiceTrainer trainer;
+  const std::string nowhere = (trainer.corpus.folder / "nowhere").string();
+  trainer.expect_refused({"--train-data", nowhere}, 4, "nowhere");
+  trainer.expect_refused({"--val-data", nowhere}, 4, "nowhere");
+  trainer.expect_refused({"--pretrained", nowhere}, 4, "there is no model");
+  // A file where the run's folder should be.
+  const ProgramRun blocked = run_program(
+      trainer.words({"--checkpoint-dir", trainer.corpus.folder.write("taken", "") + "/run"}));
+  EXPECT_EQ(blocked.code, 4) << blocked.err;
+}
+
+TEST(TrainRefusals, ClipsTheModelCannotTakeAreData) {
+  const VoiceTrainer trainer;
+  trainer.expect_refused({"--stage", "dvae", "data.max_bad_share=0.1", "--train-data",
+                          trainer.corpus.folder.write("empty/metadata.csv", "")},
+                         3, "error: ");
+}
+
+TEST(TrainRefusals, AVocabularyOfAnotherSizeIsNamed) {
+  const VoiceTrainer trainer;
+  const TestFolder& folder = trainer.corpus.folder;
+  const std::string model = write_tiny_xtts(folder, "xtts");
+  const std::string other = folder.write(
+      "other.json",
+      R"({"model":{"type":"BPE","unk_token":"[UNK]","vocab":{"[STOP]":0,"[UNK]":1,"[START]":2},"merges":[]}})");
+  trainer.expect_refused({"--pretrained", model, "data.tokenizer=" + other}, 1,
+                         "tokens, the model in");
+}
+
+TEST(TrainRefusals, ACheckpointOfAnotherSizeIsNotGoneOnWith) {
+  const VoiceTrainer trainer;
+  ASSERT_EQ(run_program(trainer.words({})).code, 0);
+  const ProgramRun other =
+      run_program(trainer.words({"--model-size", "small", "training.dvae_codes=0"}));
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("holds a run with other settings"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("--fresh"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tandem
