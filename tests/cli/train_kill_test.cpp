@@ -37,6 +37,17 @@ std::vector<std::string> saving_run(const std::filesystem::path& run, const std:
           "training.ema_decay=0.9"};
 }
 
+int64_t saved_step(const std::filesystem::path& run) {
+  const auto state = RunFolder(run).latest_state();
+  return state ? state->step : 0;
+}
+
+template <class Condition>
+void wait_until(const Condition& condition) {
+  for (int i = 0; i < 3000 && !condition(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 std::set<std::string> names_in(const std::filesystem::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -52,8 +63,14 @@ TEST(TrainKilledSoak, AlwaysHasALatestThatLoadsAndLeavesNoLitter) {
   int64_t last = 0;
   for (int i = 0; i < kills; ++i) {
     Program program(saving_run(run, "1000000"));
-    const auto wait = 350 + counted_below(900, 1, "kill", static_cast<uint64_t>(i), 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+    // Mostly once it has saved something new, at any moment of what follows; now and then while it
+    // starts.
+    const auto draw = [&](uint64_t below) {
+      return std::chrono::milliseconds(
+          counted_below(below, 1, "kill", static_cast<uint64_t>(i), below));
+    };
+    if (i % 4 != 3) wait_until([&] { return saved_step(run) > last; });
+    std::this_thread::sleep_for(draw(i % 4 != 3 ? 300 : 800));
     program.signal(SIGKILL);
     EXPECT_EQ(program.wait().code, 128 + SIGKILL);
     const auto checkpoint = RunFolder(run).load_latest();
