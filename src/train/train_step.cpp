@@ -66,28 +66,25 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
     std::this_thread::sleep_for(longer);
   }
   double waited = 0;
-  // A step's batches stay where they are until it is queued: it may have to begin again.
-  worker.leases.clear();
   StepRequest request{.step = step,
                       .learning_rate = learning_rate_at(schedule_, step, total_steps_),
                       .poison = is(FaultKind::nan),
                       .out_of_memory = is(FaultKind::oom)};
   request.batch = [&](int64_t) {
-    worker.leases.clear();
+    worker.batch.reset();
     const auto asked = Clock::now();
     std::optional<BatchLease> batch = feed_->next(rank);
     waited += seconds_since(asked);
     if (!batch) throw Error(ErrorKind::internal, "the feed ended before the run did");
     if (rank == 0) decide_stop(step);
-    worker.leases.push_back(std::move(*batch));
-    return &*worker.leases.back();
+    worker.batch.emplace(std::move(*batch));
+    return &**worker.batch;
   };
   std::optional<NanWatch> watch;
   if (config_.training.enable_eager_debug) watch.emplace(worker.replica.learner(), step);
   const at::Tensor values = worker.replica.step(request);
   if (watch) watch->check();
   watch.reset();
-  worker.leases.clear();
   const double seconds = seconds_since(worker.last);
   worker.last = Clock::now();
   worker.reader.push(values, [this, &worker, step, waited, seconds](const std::vector<double>& v) {

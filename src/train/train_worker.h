@@ -28,9 +28,9 @@ struct TrainRun::Worker {
   StepGuard guard;
   EarlyStop early_stop;
   const std::vector<std::string> terms;
-  Clock::time_point last;  // when the step before was queued
-  std::vector<BatchLease> leases;
-  bool finished = false;  // for another reason than the number of steps
+  Clock::time_point last;           // when the step before was queued
+  std::optional<BatchLease> batch;  // the last one, until the next is asked for
+  bool finished = false;            // for another reason than the number of steps
 };
 
 }  // namespace tandem

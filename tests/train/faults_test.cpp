@@ -69,6 +69,7 @@ TEST(Faults, StepsThatAreNoNumbersStopTheRunAfterALimitAndLeaveADump) {
   EXPECT_TRUE(std::filesystem::exists(folder / "run" / "latest" / "state.json"));
   const auto dump = folder / "run" / "bad-step-8";
   EXPECT_TRUE(std::filesystem::exists(dump / "latest" / "model.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(dump / "batch.safetensors"));
   EXPECT_NE(said.err.find("enable_eager_debug"), std::string::npos) << said.err;
 }
 
