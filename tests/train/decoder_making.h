@@ -1,6 +1,7 @@
 // Narrow decoders, and batches for them made by hand.
 #pragma once
 
+#include <ATen/Parallel.h>
 #include <ATen/ATen.h>
 
 #include <map>
@@ -18,6 +19,9 @@ inline Discriminators narrow_judges() {
 }
 
 inline DecoderLearner narrow_decoder(const DecoderLearnerOptions& options = {.segment_codes = 4}) {
+  // Where a distance is almost 0 the last bit, which the number of threads decides, turns the sign
+  // of its gradient.
+  at::set_num_threads(1);
   return DecoderLearner(narrow_xtts(), narrow_judges(), at::kCPU, options);
 }
 
