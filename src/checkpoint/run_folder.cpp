@@ -24,7 +24,7 @@ std::string format_state(const RunState& state) {
                                  {"validations_without_gain", state.validations_without_gain},
                                  {"skipped", state.skipped},
                                  {"best_step", state.best_step},
- {"counted_loss", nullptr},
+                                 {"counted_loss", nullptr},
                                  {"best_loss", nullptr}};
   if (state.best_loss) json["best_loss"] = *state.best_loss;
   if (state.counted_loss) json["counted_loss"] = *state.counted_loss;
@@ -58,12 +58,6 @@ bool has_latest(const fs::path& run) {
   return fs::symlink_status(run / "latest", ignored).type() != fs::file_type::not_found;
 }
 
-void write_list(const fs::path& path, const NamedTensors& list) {
-  std::map<std::string, TensorToWrite> tensors;
-  for (const auto& [name, tensor] : list) tensors.emplace(name, TensorToWrite::of(tensor));
-  write_safetensors(path, tensors, {});
-}
-
 NamedTensors to_list(SafetensorsFile file) {
   NamedTensors list;
   for (auto& [name, tensor] : file.tensors) list.emplace_back(name, tensor);
@@ -92,12 +86,12 @@ void RunFolder::save(const Checkpoint& checkpoint, bool is_best, int64_t keep) c
   make_folder(path_);
   const std::string name = checkpoint_path(checkpoint.state.step).filename().string();
   FolderDraft draft(path_ / name);
-  write_list(draft.path() / "model.safetensors", checkpoint.weights);
-  write_list(draft.path() / "optimizer.safetensors", checkpoint.optimizer);
+  write_safetensors(draft.path() / "model.safetensors", checkpoint.weights);
+  write_safetensors(draft.path() / "optimizer.safetensors", checkpoint.optimizer);
   if (!checkpoint.average.empty())
-    write_list(draft.path() / "average.safetensors", checkpoint.average);
+    write_safetensors(draft.path() / "average.safetensors", checkpoint.average);
   if (!checkpoint.buffers.empty())
-    write_list(draft.path() / "buffers.safetensors", checkpoint.buffers);
+    write_safetensors(draft.path() / "buffers.safetensors", checkpoint.buffers);
   write_file_atomically(draft.path() / "state.json", format_state(checkpoint.state));
   draft.commit();
   point_link(path_ / "latest", name);

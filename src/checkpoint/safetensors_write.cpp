@@ -104,4 +104,10 @@ void write_safetensors(const std::filesystem::path& path,
   draft.commit();
 }
 
+void write_safetensors(const std::filesystem::path& path, const NamedTensors& list) {
+  std::map<std::string, TensorToWrite> tensors;
+  for (const auto& [name, tensor] : list) tensors.emplace(name, TensorToWrite::of(tensor));
+  write_safetensors(path, tensors, {});
+}
+
 }  // namespace tandem

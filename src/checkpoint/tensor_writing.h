@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "nn/parameters.h"
+
 namespace tandem {
 
 struct TensorToWrite {
@@ -32,6 +34,9 @@ void write_safetensors(const std::filesystem::path& path,
                        const std::map<std::string, TensorToWrite>& tensors,
                        const std::map<std::string, std::string>& metadata,
                        const OnBytesWritten& on_written = {});
+
+// The same of tensors at hand, without metadata.
+void write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors);
 
 // One value of a .pth. `path` holds the keys of the dictionaries that lead to it; dictionaries are
 // written in the order in which their first values come. One item with an empty path is a bare

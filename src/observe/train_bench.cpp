@@ -9,7 +9,6 @@
 #include "tandem/error.h"
 #include "train/batches/gpt_batches.h"
 #include "train/replica.h"
-#include "train/stage.h"
 #include "train/stages/gpt_learner.h"
 #include "train/stages/low_precision.h"
 #include "util/clock.h"
@@ -31,30 +30,6 @@ struct RowShape {
     text = rest / 3;
     codes = rest - text;
   }
-};
-
-class MadeStage final : public Stage {
- public:
-  MadeStage(const XttsConfig& model, const TrainingConfig& config, const TrainBenchOptions& options)
-      : model_(model), config_(config), options_(options) {}
-  std::unique_ptr<Learner> make_learner(LogicalDevice& device) override {
-    const RowShape shape(options_);
-    return std::make_unique<GptLearner>(XttsGpt::make(model_.gpt, 1), Conditioning::make(model_, 1),
-                                        config_, device,
-                                        GptLargest{options_.rows, shape.text, shape.codes});
-  }
-  BatchMaker& batches() override { throw Error(ErrorKind::internal, "batches are made"); }
-  int64_t batches_an_epoch() const override { return 0; }
-  BatchMaker* validation() override { return nullptr; }
-  int64_t validation_batches() const override { return 0; }
-  double tokens_a_batch() const override { return 0; }
-  std::string fingerprint() const override { return ""; }
-  void export_model(const NamedTensors&, const NamedTensors&, const std::string&) override {}
-
- private:
-  XttsConfig model_;
-  const TrainingConfig& config_;
-  TrainBenchOptions options_;
 };
 
 Batch make_batch(const XttsConfig& model, const TrainBenchOptions& options) {
@@ -128,8 +103,12 @@ TrainBench bench_training(LogicalDevice& device, const TrainBenchOptions& option
   if (options.places > 32 + model.gpt.max_text_tokens + model.gpt.max_audio_tokens + 5) {
     throw Error(ErrorKind::usage, "--places is more than a model of this size has");
   }
-  MadeStage stage(model, config, options);
-  Replica replica(device, stage, config, nullptr);
+  const RowShape shape(options);
+  Replica replica(device,
+                  std::make_unique<GptLearner>(XttsGpt::make(model.gpt, 1),
+                                               Conditioning::make(model, 1), config, device,
+                                               GptLargest{options.rows, shape.text, shape.codes}),
+                  config, nullptr);
   const Batch batch = make_batch(model, options);
   int64_t step = 0;
   const auto run = [&](int64_t steps) {

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
+#include "data/feed/batch_rows.h"
 #include "device/device_scope.h"
 #include "device/logical_device.h"
 #include "nn/checksum.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
-#include "train/stage.h"
 #include "util/counted_random.h"
 #include "util/log.h"
 
@@ -19,15 +19,15 @@ namespace {
 constexpr size_t gradient_bucket_bytes = size_t{25} << 20;
 }  // namespace
 
-Replica::Replica(LogicalDevice& device, Stage& stage, const TrainingConfig& config,
-                 Communicator* group)
+Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
+                 const TrainingConfig& config, Communicator* group)
     : device_(device),
       config_(config),
       group_(group),
+      learner_(std::move(learner)),
       graphs_(device, config.enable_graph_mode && !config.enable_eager_debug),
       update_graphs_(device, config.enable_graph_mode && !config.enable_eager_debug) {
   DeviceScope scope(device);
-  learner_ = stage.make_learner(device);
   const at::TensorOptions number = scope.options().dtype(at::kFloat);
   values_ = {.step = at::zeros({}, number.dtype(at::kLong)),
              .scale = at::ones({}, number),
@@ -152,8 +152,9 @@ at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
     at::NoGradGuard no_grad;
     for (at::Tensor gradients : phases_[phase].store->gradients()) gradients.zero_();
     graphs_.forget();
+    const bool first_time = divisions_ == 1;
     divisions_ = parts * 2;
-    if (!said_out_of_memory_) {
+    if (first_time) {
       log_warning(
           "{} ran out of memory: batches are worked on in {} parts from now on; the "
           "effective batch stays{}",
@@ -162,7 +163,6 @@ at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
               ? ", but this step may lack some of its accumulated batches"
               : "");
     }
-    said_out_of_memory_ = true;
   }
 }
 
@@ -222,19 +222,6 @@ at::Tensor Replica::checksum() {
       if (arena.weight.numel() > 0) all.push_back(arena.weight);
   for (const auto& [name, buffer] : learner_->buffers()) all.push_back(buffer);
   return tandem::checksum(all);
-}
-
-Batch rows_of(const Batch& batch, int64_t first, int64_t count) {
-  Batch part{.index = batch.index, .whole_rows = batch.whole_rows};
-  for (const at::Tensor& field : batch.fields) part.fields.push_back(field.narrow(0, first, count));
-  part.rows = std::clamp<int64_t>(batch.rows - first, 0, count);
-  const auto take = [&](const std::vector<int64_t>& all, std::vector<int64_t>& into) {
-    for (int64_t row = first; row < first + part.rows; ++row)
-      if (static_cast<size_t>(row) < all.size()) into.push_back(all[static_cast<size_t>(row)]);
-  };
-  take(batch.clips, part.clips);
-  take(batch.sizes, part.sizes);
-  return part;
 }
 
 }  // namespace tandem

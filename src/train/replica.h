@@ -17,7 +17,6 @@
 namespace tandem {
 
 class LogicalDevice;
-class Stage;
 struct TrainingConfig;
 
 // What a step needs from outside.
@@ -32,9 +31,10 @@ struct StepRequest {
 
 class Replica {
  public:
-  // Creates model and optimizers on `device`. `group`: of all replicas, or nullptr; must outlive
-  // it.
-  Replica(LogicalDevice& device, Stage& stage, const TrainingConfig& config, Communicator* group);
+  // Takes over a learner made on `device`, and makes its optimizers there. `group`: of all
+  // replicas, or nullptr; must outlive it.
+  Replica(LogicalDevice& device, std::unique_ptr<Learner> learner, const TrainingConfig& config,
+          Communicator* group);
   ~Replica();
 
   // One optimizer step, queued on the device. Returns the learner's terms, then norm and "was it
@@ -89,10 +89,6 @@ class Replica {
   PassGraphs graphs_;
   PassGraphs update_graphs_;
   int64_t divisions_ = 1;
-  bool said_out_of_memory_ = false;
 };
-
-// Rows [first, first + count) of a batch.
-Batch rows_of(const Batch& batch, int64_t first, int64_t count);
 
 }  // namespace tandem

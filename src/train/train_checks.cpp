@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_writing.h"
 #include "device/device_scope.h"
 #include "device/registry.h"
 #include "tandem/error.h"
@@ -143,15 +143,16 @@ void TrainRun::write_dump(Worker& worker, int64_t step) {
     const std::filesystem::path folder = folder_.path() / fmt::format("bad-step-{}", step);
     writer_.wait();
     NamedTensors batch;
-    for (const BatchLease& lease : worker.leases)
-      for (size_t i = 0; i < lease->fields.size(); ++i)
-        batch.emplace_back(fmt::format("field.{}", i), lease->fields[i].to(at::kCPU).contiguous());
+    if (worker.batch) {
+      const std::vector<at::Tensor>& fields = (*worker.batch)->fields;
+      for (size_t i = 0; i < fields.size(); ++i)
+        batch.emplace_back(fmt::format("field.{}", i), fields[i].to(at::kCPU).contiguous());
+    }
     writer_.save(worker.replica, [&](Checkpoint checkpoint) {
       checkpoint.state = state_;
       checkpoint.state.step = step;
       RunFolder(folder).save(checkpoint, false, 1);
-      if (!batch.empty())
-        write_file_atomically(folder / "batch.safetensors", format_safetensors(batch, {}));
+      if (!batch.empty()) write_safetensors(folder / "batch.safetensors", batch);
     });
     writer_.wait();
     log_warning(

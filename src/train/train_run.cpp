@@ -159,8 +159,10 @@ void TrainRun::create_replicas() {
   for (size_t rank = 0; rank < devices.size(); ++rank) {
     watched.push_back({devices[rank], "Model"});
     announce_creation(plan_, devices[rank]->name());
-    replicas_.push_back(std::make_unique<Replica>(*devices[rank], *stage_, config_.training,
-                                                  group(static_cast<int>(rank))));
+    DeviceScope scope(*devices[rank]);
+    replicas_.push_back(std::make_unique<Replica>(*devices[rank],
+                                                  stage_->make_learner(*devices[rank]),
+                                                  config_.training, group(static_cast<int>(rank))));
     if (checkpoint) replicas_.back()->load(*checkpoint);
   }
   if (checkpoint) {

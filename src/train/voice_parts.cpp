@@ -31,15 +31,12 @@ void fit_vocabulary(XttsGptSize& gpt, const fs::path& vocabulary) {
       .hint("make one with: tandem prepare DIR --train-tokenizer 6681");
 }
 
-void write_tensors(const fs::path& path, const std::function<void(const VisitParameter&)>& visit,
-                   const NamedTensors& more = {}) {
-  std::map<std::string, TensorToWrite> tensors;
+NamedTensors tensors_of(const std::function<void(const VisitParameter&)>& visit) {
+  NamedTensors list;
   visit([&](const std::string& name, at::Tensor& tensor) {
-    tensors.emplace(name, TensorToWrite::of(tensor.detach()));
+    list.emplace_back(name, tensor.detach());
   });
-  for (const auto& [name, tensor] : more)
-    if (tensor.defined()) tensors.emplace(name, TensorToWrite::of(tensor));
-  write_safetensors(path, tensors, {});
+  return list;
 }
 
 }  // namespace
@@ -121,18 +118,26 @@ void write_voice_parts(const VoiceParts& parts, const fs::path& folder, const st
   write_file_atomically(folder / "config.json", format_xtts_config(xtts.config));
   if (!parts.vocabulary.empty())
     write_file_atomically(folder / "vocab.json", read_file(parts.vocabulary));
-  write_tensors(folder / "model.safetensors",
-                [&](const VisitParameter& visit) { xtts.visit(visit); },
-                {{"mel_stats", xtts.mel_stats}});
+  NamedTensors whole = tensors_of([&](const VisitParameter& visit) { xtts.visit(visit); });
   if (xtts.mel_stats.defined()) {
-    write_tensors(folder / "mel_stats.safetensors", [](const VisitParameter&) {},
-                  {{"mel_stats", xtts.mel_stats}});
+    whole.emplace_back("mel_stats", xtts.mel_stats);
+    write_safetensors(folder / "mel_stats.safetensors", {whole.back()});
   }
-  if (parts.dvae) {
-    Dvae dvae = *parts.dvae;
-    write_tensors(folder / "dvae.safetensors",
-                  [&](const VisitParameter& visit) { dvae.visit("", visit); });
-  }
+  write_safetensors(folder / "model.safetensors", whole);
+  if (!parts.dvae) return;
+  Dvae dvae = *parts.dvae;
+  write_safetensors(folder / "dvae.safetensors",
+                    tensors_of([&](const VisitParameter& visit) { dvae.visit("", visit); }));
+}
+
+void fit_dvae(VoiceParts& parts) {
+  at::Tensor& stats = parts.dvae->encoder.mel_stats;
+  if (!stats.defined()) stats = parts.xtts.mel_stats;
+  const int64_t codes = parts.dvae->encoder.codebook.size(1);
+  if (codes == parts.xtts.gpt.size.start_audio_token) return;
+  throw Error(ErrorKind::config, fmt::format("the DVAE has {} codes, the GPT expects {}", codes,
+                                             parts.xtts.gpt.size.start_audio_token))
+      .hint("both must come from the same model folder");
 }
 
 void put_weights(const NamedTensors& weights,

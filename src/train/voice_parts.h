@@ -32,6 +32,10 @@ struct VoiceParts {
 // Error(config), Error(io), Error(corrupt).
 VoiceParts open_voice_parts(const Config& config);
 
+// Gives the DVAE, which is there, the model's mel_stats where it has none of its own. Throws
+// Error(config) when its codes are not those the GPT speaks.
+void fit_dvae(VoiceParts& parts);
+
 // What trained.json of a folder says.
 std::set<std::string> trained_stages(const std::filesystem::path& folder);
 

@@ -12,6 +12,7 @@
 #include <cstdio>
 
 #include "checkpoint/safetensors.h"
+#include "device/device_scope.h"
 #include "device/registry.h"
 #include "models/xtts/xtts.h"
 #include "tandem/config.h"
@@ -20,32 +21,9 @@
 #include "train/batches/gpt_batches.h"
 #include "train/replica.h"
 #include "train/stages/gpt_learner.h"
-#include "train/stage.h"
 
 namespace tandem {
 namespace {
-
-// Learns a folder's GPT from batches that come from elsewhere.
-class GivenStage final : public Stage {
- public:
-  GivenStage(const std::string& folder, const TrainingConfig& config, const GptLargest& largest)
-      : model_(Xtts::load(XttsFolder::open(folder))), config_(config), largest_(largest) {}
-  std::unique_ptr<Learner> make_learner(LogicalDevice& device) override {
-    return std::make_unique<GptLearner>(model_.gpt, model_.conditioning, config_, device, largest_);
-  }
-  BatchMaker& batches() override { throw Error(ErrorKind::internal, "batches are given"); }
-  int64_t batches_an_epoch() const override { return 0; }
-  BatchMaker* validation() override { return nullptr; }
-  int64_t validation_batches() const override { return 0; }
-  double tokens_a_batch() const override { return 0; }
-  std::string fingerprint() const override { return ""; }
-  void export_model(const NamedTensors&, const NamedTensors&, const std::string&) override {}
-
- private:
-  Xtts model_;
-  const TrainingConfig& config_;
-  GptLargest largest_;
-};
 
 Batch read_batch(const std::map<std::string, at::Tensor>& tensors, int number,
                  const at::Device& device) {
@@ -98,8 +76,11 @@ void run(const std::vector<std::string>& words) {
   config.dropout = 0;
   config.gradient_clip = 0;
   config.spike_factor = 0;
-  GivenStage stage(words[1], config, largest);
-  Replica replica(device, stage, config, nullptr);
+  DeviceScope scope(device);
+  const Xtts model = Xtts::load(XttsFolder::open(words[1]));
+  Replica replica(
+      device, std::make_unique<GptLearner>(model.gpt, model.conditioning, config, device, largest),
+      config, nullptr);
   for (int64_t step = 1; step <= std::stoll(words[3]); ++step) {
     const Batch& batch = batches[static_cast<size_t>(step - 1) % batches.size()];
     const at::Tensor terms =

@@ -5,6 +5,7 @@
 
 #include "data/order/batch_order.h"
 #include "device/communicator.h"
+#include "device/device_scope.h"
 #include "device/simulated.h"
 #include "nn/checksum.h"
 #include "support/captured.h"
@@ -51,6 +52,12 @@ at::Tensor step_on(Replica& replica, int64_t step, const std::vector<Batch>& bat
                        .batch = [&](int64_t i) { return &batches[static_cast<size_t>(i)]; }});
 }
 
+std::unique_ptr<Replica> replica_on(LogicalDevice& device, ByteStage& stage, const Config& config,
+                                    Communicator* group = nullptr) {
+  DeviceScope scope(device);
+  return std::make_unique<Replica>(device, stage.make_learner(device), config.training, group);
+}
+
 Batch rows_from(ByteCorpus& corpus, int64_t step, int64_t first, int64_t count, int64_t whole) {
   Batch batch = corpus.train_batch(7, step, first, count);
   batch.rows = count;
@@ -67,9 +74,9 @@ TEST(Replicas, StayBitIdenticalAndEqualOneDeviceWithTheWholeBatch) {
   auto group = make_in_process_group(four, std::chrono::seconds(60));
   std::vector<std::unique_ptr<Replica>> replicas;
   for (size_t rank = 0; rank < 4; ++rank)
-    replicas.push_back(
-        std::make_unique<Replica>(*four[rank], stage, config.training, group[rank].get()));
-  Replica alone(*devices[4], stage, config.training, nullptr);
+    replicas.push_back(replica_on(*four[rank], stage, config, group[rank].get()));
+  const auto alone_owned = replica_on(*devices[4], stage, config);
+  Replica& alone = *alone_owned;
   const NamedTensors start = weights_of(alone);
 
   for (int step = 1; step <= 20; ++step) {
@@ -105,8 +112,7 @@ TEST(Replicas, ReduceGradientsWhileTheBackwardPassRuns) {
   auto group = make_in_process_group(devices, std::chrono::seconds(60));
   std::vector<std::unique_ptr<Replica>> replicas;
   for (size_t rank = 0; rank < 2; ++rank)
-    replicas.push_back(
-        std::make_unique<Replica>(*devices[rank], stage, config.training, group[rank].get()));
+    replicas.push_back(replica_on(*devices[rank], stage, config, group[rank].get()));
   std::vector<std::thread> threads;
   for (size_t rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
@@ -125,8 +131,9 @@ TEST(Replicas, AccumulatedHalvesEqualTheWholeBatch) {
   const Config once = bytes_config(), twice = bytes_config(2);
   ByteStage stage(once);
   ByteCorpus corpus(*once.data.train_data, byte_gpt_size("tiny").context);
-  Replica halves(*devices[0], stage, twice.training, nullptr),
-      whole(*devices[1], stage, once.training, nullptr);
+  const auto first = replica_on(*devices[0], stage, twice),
+             second = replica_on(*devices[1], stage, once);
+  Replica &halves = *first, &whole = *second;
   for (int step = 1; step <= 3; ++step) {
     step_on(halves, step, {rows_from(corpus, step, 0, 4, 4), rows_from(corpus, step, 4, 4, 4)});
     step_on(whole, step, {rows_from(corpus, step, 0, 8, 8)});
@@ -139,8 +146,9 @@ TEST(Replicas, WorkOnPartsOfABatchThatDoesNotFitAndKeepTheEffectiveBatch) {
   const Config config = bytes_config();
   ByteStage stage(config);
   ByteCorpus corpus(*config.data.train_data, byte_gpt_size("tiny").context);
-  Replica cramped(*devices[0], stage, config.training, nullptr),
-      roomy(*devices[1], stage, config.training, nullptr);
+  const auto first = replica_on(*devices[0], stage, config),
+             second = replica_on(*devices[1], stage, config);
+  Replica &cramped = *first, &roomy = *second;
   const Captured said = capture([&] {
     for (int step = 1; step <= 4; ++step) {
       const std::vector<Batch> batch = {rows_from(corpus, step, 0, 8, 8)};

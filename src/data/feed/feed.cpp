@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/feed/batch_rows.h"
 #include "data/order/batch_order.h"
 #include "device/device_scope.h"
 #include "device/logical_device.h"
@@ -96,18 +97,10 @@ void Feed::fail(std::exception_ptr failure) {
 }
 
 Batch Feed::part(const Batch& whole, int rank) const {
-  Batch batch{.index = whole.index, .whole_rows = whole.rows};
   const int64_t rows = whole.fields.empty() ? 0 : whole.fields.front().size(0);
   const Part mine = part_of(rows, static_cast<int>(lanes_.size()), rank);
-  for (const at::Tensor& field : whole.fields)
-    batch.fields.push_back(field.narrow(0, mine.first, mine.count));
-  batch.rows = std::clamp<int64_t>(whole.rows - mine.first, 0, mine.count);
-  for (int64_t row = mine.first; row < mine.first + batch.rows; ++row) {
-    if (static_cast<size_t>(row) < whole.clips.size())
-      batch.clips.push_back(whole.clips[static_cast<size_t>(row)]);
-    if (static_cast<size_t>(row) < whole.sizes.size())
-      batch.sizes.push_back(whole.sizes[static_cast<size_t>(row)]);
-  }
+  Batch batch = rows_of(whole, mine.first, mine.count);
+  batch.whole_rows = whole.rows;
   return batch;
 }
 

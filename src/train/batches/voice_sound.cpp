@@ -23,4 +23,12 @@ ClipBounds voice_bounds(const XttsConfig& config) {
           .most_tokens = config.gpt.max_text_tokens};
 }
 
+double seconds_of(const SpeechFeed& feed) {
+  double sum = 0;
+  for (const Bucket& bucket : feed.order.buckets())
+    for (const int64_t clip : bucket.clips)
+      sum += feed.corpus.lengths()[static_cast<size_t>(clip)].seconds;
+  return sum;
+}
+
 }  // namespace tandem

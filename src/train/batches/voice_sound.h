@@ -15,4 +15,6 @@ SpeechOptions voice_sound(const DataConfig& config, uint64_t seed, int second_ra
 // model will speak.
 ClipBounds voice_bounds(const XttsConfig& config);
 
+double seconds_of(const SpeechFeed& feed);  // of the clips in its order
+
 }  // namespace tandem

@@ -25,23 +25,8 @@ VoiceParts checked(VoiceParts parts) {
   if (!parts.pretrained || !parts.trained.contains("gpt"))
     throw missing("this model's GPT knows nothing yet");
   if (!parts.dvae) throw missing("its folder has no DVAE (dvae.pth or dvae.safetensors)");
-  at::Tensor& stats = parts.dvae->encoder.mel_stats;
-  if (!stats.defined()) stats = parts.xtts.mel_stats;
-  const int64_t codes = parts.dvae->encoder.codebook.size(1);
-  if (codes != parts.xtts.gpt.size.start_audio_token) {
-    throw Error(ErrorKind::config, fmt::format("the DVAE has {} codes, the GPT expects {}", codes,
-                                               parts.xtts.gpt.size.start_audio_token))
-        .hint("both must come from the same model folder");
-  }
+  fit_dvae(parts);
   return parts;
-}
-
-double seconds_of(const SpeechFeed& feed) {
-  double sum = 0;
-  for (const Bucket& bucket : feed.order.buckets())
-    for (const int64_t clip : bucket.clips)
-      sum += feed.corpus.lengths()[static_cast<size_t>(clip)].seconds;
-  return sum;
 }
 
 }  // namespace

@@ -33,14 +33,6 @@ SpeechFeedOptions feed_options(const Config& config, const XttsConfig& model, Lo
           .bounds = bounds};
 }
 
-double seconds_of(const SpeechFeed& feed) {
-  double sum = 0;
-  for (const Bucket& bucket : feed.order.buckets())
-    for (const int64_t clip : bucket.clips)
-      sum += feed.corpus.lengths()[static_cast<size_t>(clip)].seconds;
-  return sum;
-}
-
 at::ScalarType compute_of(const std::string& precision) {
   if (precision == "bf16") return at::kBFloat16;
   return precision == "fp16" ? at::kHalf : at::kFloat;

@@ -32,14 +32,7 @@ VoiceParts checked(VoiceParts parts, const Config& config) {
                     : "the GPT learns the codes of a trained DVAE, and a new model has none")
         .hint("train one first with --stage dvae, or all of it with --stage all");
   }
-  at::Tensor& stats = parts.dvae->encoder.mel_stats;
-  if (!stats.defined()) stats = parts.xtts.mel_stats;
-  const int64_t codes = parts.dvae->encoder.codebook.size(1);
-  if (codes != parts.xtts.gpt.size.start_audio_token) {
-    throw Error(ErrorKind::config, fmt::format("the DVAE has {} codes, the GPT expects {}", codes,
-                                               parts.xtts.gpt.size.start_audio_token))
-        .hint("both must come from the same model folder");
-  }
+  fit_dvae(parts);
   return parts;
 }
 
