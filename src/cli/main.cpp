@@ -1,4 +1,7 @@
-#include <cstdio>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
 #include <exception>
 
 #include "cli/command.h"
@@ -44,10 +47,28 @@ int report(const Explanation& explanation) {
   return exit_code(explanation.kind);
 }
 
+// An exception that nobody can catch any more, of a thread or while another is on its way, gets its
+// sentence too. Several threads may come here at once: the first speaks.
+[[noreturn]] void end_badly() {
+  static std::atomic_flag spoke = ATOMIC_FLAG_INIT;
+  if (spoke.test_and_set())
+    for (;;) pause();
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+    log_error("the program ended itself (terminate was called)");
+  } catch (const std::exception& error) {
+    log_error("the program had to end at once: {}", explain_with_torch(error).sentence);
+  } catch (...) {
+    log_error("the program had to end at once: an exception of unknown kind");
+  }
+  std::abort();
+}
+
 }  // namespace
 }  // namespace tandem
 
 int main(int argc, char** argv) {
+  std::set_terminate(tandem::end_badly);
   try {
     return tandem::run_program({argv + 1, argv + argc});
   } catch (const std::exception& error) {

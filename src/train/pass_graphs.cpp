@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "device/capture_gate.h"
 #include "device/logical_device.h"
 #include "util/log.h"
 
@@ -73,6 +74,16 @@ const Batch& PassGraphs::inputs(const Shape& shape, const Batch& batch) const {
   return shape.replays ? shape.inputs : batch;
 }
 
+bool PassGraphs::replays(const Shape& shape) const { return shape.replays; }
+
+bool PassGraphs::captured([[maybe_unused]] const Shape& shape) const {
+#ifdef TANDEM_WITH_CUDA
+  return !shape.graphs.empty();
+#else
+  return false;
+#endif
+}
+
 at::Tensor PassGraphs::run(Shape& shape, size_t piece, const std::function<at::Tensor()>& work) {
   if (!shape.replays) return work();
 #ifdef TANDEM_WITH_CUDA
@@ -82,6 +93,7 @@ at::Tensor PassGraphs::run(Shape& shape, size_t piece, const std::function<at::T
   }
   auto& graph = shape.graphs[piece];
   if (!graph) {
+    const auto alone = capturing_on(device_);
     if (!pool_) {
       pool_ = std::make_unique<Pool>();
       // What passes that ran as they were left behind is not reused by captured ones.

@@ -30,6 +30,8 @@ class PassGraphs {
   // its work runs as it is, the shape's own copy of it afterwards.
   Shape& begin(const Batch& batch, int64_t extra);
   const Batch& inputs(const Shape& shape, const Batch& batch) const;
+  bool replays(const Shape& shape) const;   // captured by now, or this time
+  bool captured(const Shape& shape) const;  // by now
 
   // Runs `work` as piece `piece` of this shape: as it is, captured and replayed, or replayed. What
   // it returns is at the same address each time it is replayed.

@@ -176,14 +176,17 @@ at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
       graphs_.begin(batch, learner_->shape_of(batch) * 8 + static_cast<int64_t>(phase) * 2 +
                                (values_.first ? 1 : 0));
   const Batch& inputs = graphs_.inputs(shape, batch);
-  if (reducer && learner_->pieces(phase) == 1) reducer->watch();
+  // A replayed pass calls no hooks, and one that is being captured must not set collectives off:
+  // then all gradients go at the end.
+  const bool captures = graphs_.replays(shape) && !graphs_.captured(shape);
+  if (reducer && learner_->pieces(phase) == 1 && !graphs_.replays(shape)) reducer->watch();
   at::Tensor terms;
   for (int piece = 0; piece < learner_->pieces(phase); ++piece) {
     terms = graphs_.run(shape, static_cast<size_t>(piece), [&] {
       return learner_->pieces(phase) == 1 ? learner_->add_gradients(phase, inputs, values_)
                                           : learner_->add_piece(phase, piece, inputs, values_);
     });
-    if (reducer && learner_->pieces(phase) > 1)
+    if (reducer && learner_->pieces(phase) > 1 && !captures)
       reducer->final_from(learner_->final_from(phase, piece));
   }
   graphs_.end(shape);

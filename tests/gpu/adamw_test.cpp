@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "gpu/in_child.h"
+
 #include "nn/parameters.h"
 #include "train/optimizer.h"
 
@@ -50,21 +52,23 @@ Stepped take_steps(const at::Device& device, bool split) {
 }
 
 TEST(GpuAdamW, GivesWhatTheCpuGives) {
-  for (const bool split : {false, true}) {
-    const Stepped cpu = take_steps(at::Device(at::kCPU), split),
-                  gpu = take_steps(at::Device(at::kCUDA, 0), split);
-    EXPECT_EQ(cpu.good, (std::vector<double>{1, 1, 1, 0, 1, 1}));
-    EXPECT_EQ(gpu.good, cpu.good);
-    const auto near = [](const NamedTensors& a, const NamedTensors& b) {
-      ASSERT_EQ(a.size(), b.size());
-      for (size_t i = 0; i < a.size(); ++i) {
-        EXPECT_LT((a[i].second - b[i].second).abs().max().item<double>(), 2e-6) << a[i].first;
-      }
-    };
-    near(cpu.weights, gpu.weights);
-    near(cpu.moments, gpu.moments);
-    near(cpu.average, gpu.average);
-  }
+  IN_CHILD({
+    for (const bool split : {false, true}) {
+      const Stepped cpu = take_steps(at::Device(at::kCPU), split),
+                    gpu = take_steps(at::Device(at::kCUDA, 0), split);
+      EXPECT_EQ(cpu.good, (std::vector<double>{1, 1, 1, 0, 1, 1}));
+      EXPECT_EQ(gpu.good, cpu.good);
+      const auto near = [](const NamedTensors& a, const NamedTensors& b) {
+        ASSERT_EQ(a.size(), b.size());
+        for (size_t i = 0; i < a.size(); ++i) {
+          EXPECT_LT((a[i].second - b[i].second).abs().max().item<double>(), 2e-6) << a[i].first;
+        }
+      };
+      near(cpu.weights, gpu.weights);
+      near(cpu.moments, gpu.moments);
+      near(cpu.average, gpu.average);
+    }
+  });
 }
 
 }  // namespace

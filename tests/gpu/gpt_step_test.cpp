@@ -2,7 +2,7 @@
 #include "nn/gpt_step/gpt_step.h"
 
 #include <ATen/ATen.h>
-#include <c10/cuda/CUDAStream.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <gtest/gtest.h>
 
 #include "device/device_scope.h"
@@ -11,7 +11,6 @@
 #include "gpu/plain_gpt.h"
 #include "models/xtts/xtts_gpt.h"
 #include "nn/gpt_step/gpt_attention.h"
-#include "nn/rows/captured_graph.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -210,9 +209,10 @@ TEST(GptStep, IsCapturedOnceAndReplayedForOtherBatchesOfItsShape) {
 
     GptStepBatch fixed = first.batch;
     clear_gradients(weights);
-    CapturedGraph graph;
-    const auto stream = c10::cuda::getCurrentCUDAStream();
-    graph.capture(stream, [&] { step.run(fixed, number, scale, 7); });
+    at::cuda::CUDAGraph graph;  // with memory of its own, as training captures
+    graph.capture_begin();
+    step.run(fixed, number, scale, 7);
+    graph.capture_end();
     fixed.latents.copy_(other.batch.latents);
     fixed.text.copy_(other.batch.text);
     fixed.codes.copy_(other.batch.codes);
@@ -222,7 +222,7 @@ TEST(GptStep, IsCapturedOnceAndReplayedForOtherBatchesOfItsShape) {
     fixed.whole.copy_(other.batch.whole);
     number.fill_(2);
     clear_gradients(weights);
-    graph.replay(stream);
+    graph.replay();
     EXPECT_TRUE(expected.equal(all_results(weights, step.result())));
   });
 }

@@ -56,11 +56,13 @@ TEST(DecoderBatches, AddTheSoundFromTheFilesOwnRateAndTheSpeaker) {
       const at::Tensor alone = sound_alone(speech, batch.clips[static_cast<size_t>(row)]);
       ASSERT_EQ(samples, alone.size(0));
       EXPECT_TRUE(at::equal(waves[row].narrow(0, 0, samples), alone));
-      // The steps of make_voice.
+      // The steps of make_voice, on whole multiples of 64 frames.
       Waves clip = clip_alone(speech, batch, row);
       clip.samples = clip.samples.clamp(-1, 1);
-      const at::Tensor expected = speaker(log_mel(resample(clip, 16000), mel_speaker_encoder()))[0];
-      EXPECT_LT((speakers[row] - expected).abs().max().item<float>(), 1e-6);
+      const at::Tensor mels = log_mel(resample(clip, 16000), mel_speaker_encoder());
+      const int64_t frames = mels.size(2) < 64 ? mels.size(2) : mels.size(2) / 64 * 64;
+      const at::Tensor expected = speaker(mels.narrow(2, 0, frames))[0];
+      EXPECT_LT((speakers[row] - expected).abs().max().item<float>(), 1e-5);
       EXPECT_NEAR(speakers[row].norm().item<float>(), 1, 1e-5);
     }
   }

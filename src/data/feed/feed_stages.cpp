@@ -1,6 +1,7 @@
 // What the feed's threads do: prepare on the data device, copy to each model's.
 #include "data/feed/feed.h"
 #include "data/order/batch_order.h"
+#include "device/capture_gate.h"
 #include "device/device_scope.h"
 #include "device/logical_device.h"
 
@@ -26,6 +27,7 @@ void Feed::prepare_all() {
 void Feed::prepare_one(RingSlot& slot, std::unique_ptr<HostBatch> host) {
   Stream& stream =
       options_.overlap ? data_device_.preparation_stream() : data_device_.compute_stream();
+  auto launching = launching_on(data_device_);
   for (const Event& event : slot.released) stream.wait(event);
   slot.released.clear();
   stream.run([this, &slot, read = host.get()] {
@@ -43,6 +45,7 @@ void Feed::prepare_one(RingSlot& slot, std::unique_ptr<HostBatch> host) {
     }
   });
   slot.ready = stream.record();
+  if (launching) launching.unlock();
   // What is said of a batch (its index, its shapes) is read by other threads: on a simulated device
   // it is there only when the work has run.
   if (data_device_.kind() != DeviceKind::cuda) stream.synchronize();
@@ -70,14 +73,17 @@ RingSlot* Feed::move_one(int rank, RingSlot* from, Stream& stream) {
   const Batch source = part(from->batch, rank);
   to->batch = source;
   to->batch.fields.clear();
+  // The other device's is another GPU or a share of this one.
+  const auto launching = launching_on(*lane.device);
   for (const Event& event : to->released) stream.wait(event);
-  to->released.clear();
   Event read = from->ready;
   std::vector<at::Tensor> fields = source.fields;
   const bool staged = lane.staged && options_.prefetch_to_device;
   if (staged) {
     Stream& away = data_device_.copy_stream();
     away.wait(from->ready);
+    // What was staged here before may still be on its way to the model's device.
+    for (const Event& event : to->released) away.wait(event);
     const bool real = data_device_.kind() == DeviceKind::cuda;
     away.run([this, &fields, to, real] {
       const auto pinned = at::TensorOptions().device(at::kCPU).pinned_memory(real);
@@ -91,6 +97,7 @@ RingSlot* Feed::move_one(int rank, RingSlot* from, Stream& stream) {
     read = away.record();
     if (!real) away.synchronize();  // `fields` names the staged copies from here on
   }
+  to->released.clear();
   stream.wait(read);
   stream.run([this, &lane, to, fields] {
     at::NoGradGuard no_grad;
@@ -112,7 +119,11 @@ void Feed::release_prepared(RingSlot* slot, Event read) {
   ring_->release(slot, std::move(read), [&] {
     if (!options_.poison) return;
     Stream& stream = data_device_.preparation_stream();
-    for (const Event& event : slot->released) stream.wait(event);
+    for (const Event& event : slot->released) {
+      stream.wait(event);
+      // The host fills its own memory at once, whatever a stream still reads of it.
+      if (!options_.prefetch_to_device) event.synchronize();
+    }
     stream.run([slot] { poison(*slot); });
     slot->released = {stream.record()};
   });

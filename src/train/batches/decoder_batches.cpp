@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "audio/signal/ragged.h"
 #include "audio/signal/resample.h"
@@ -95,19 +96,27 @@ at::Tensor DecoderBatches::speakers_of(const SpeechBatch& speech) {
 }
 
 // As a voice is made of a recording: the 22.05 kHz sound, never louder than full scale, at 16 kHz.
-// Row by row, because padding would reach into the embedding.
+// Padding would reach into the embedding, so rows are cut to whole multiples of 0.64 s and those of
+// one length are embedded together; of shorter ones each alone.
 at::Tensor DecoderBatches::embed(const SpeechBatch& speech) const {
   RECORD_FUNCTION("tandem::speakers", std::vector<c10::IValue>{});
+  constexpr int64_t grain = 64;
   const MelOptions mel = mel_speaker_encoder();
   Waves loud = speech.waves;
   loud.samples = loud.samples.clamp(-1, 1);
   const Waves waves = resample(loud, mel.sample_rate);
   const at::Tensor mels = log_mel(waves, mel);
   const at::Tensor speakers = at::zeros({mels.size(0), source_.fc_bias.size(0)}, mels.options());
+  std::map<int64_t, std::vector<int64_t>> rows_of_frames;
   for (int64_t row = 0; row < mels.size(0); ++row) {
     const int64_t frames = mel_frames(waves.lengths[static_cast<size_t>(row)], mel);
+    rows_of_frames[frames < grain ? frames : frames / grain * grain].push_back(row);
+  }
+  for (const auto& [frames, rows] : rows_of_frames) {
     if (frames == 0) continue;
-    speakers[row].copy_((*speaker_)(mels.narrow(0, row, 1).narrow(2, 0, frames))[0]);
+    const at::Tensor places = row_lengths(rows, mels.device());
+    const at::Tensor heard = mels.index_select(0, places).narrow(2, 0, frames);
+    speakers.index_copy_(0, places, (*speaker_)(heard));
   }
   return speakers;
 }
