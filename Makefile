@@ -9,7 +9,7 @@ CMAKE    = $(VENV)/bin/cmake
 WITH_VENV = PATH="$(VENV)/bin:$$PATH" TANDEM_VENV="$(VENV)"
 CONFIGURE = --preset $(PRESET) -B $(BUILD) $(if $(CI),-DTANDEM_WERROR=ON) $(CMAKE_ARGS)
 
-.PHONY: help setup configure build test demo bench parity soak sanitize fuzz dist install format lint clean check-fresh
+.PHONY: help setup configure build test demo bench parity slurm soak sanitize fuzz dist install format lint clean check-fresh
 help:
 	@echo "make build     build/bin/tandem"
 	@echo "make test      build and run all tests          make demo     build and see it work"
@@ -19,6 +19,7 @@ help:
 	@echo "make dist      relocatable tree in dist/        make install  PREFIX=/usr/local"
 	@echo "make setup     dependencies only                make clean    remove build folders"
 	@echo "make format    clang-format in place            make check-fresh  all of it on a bare Debian (root)"
+	@echo "make slurm     the job scripts on a real SLURM (installs it from Debian when asked: SLURM=--install)"
 
 setup:
 	@scripts/setup.sh
@@ -44,6 +45,9 @@ bench: build
 
 parity: build
 	@tests/parity/run.sh $(BUILD)
+
+slurm: build
+	@tests/parity/slurm.sh $(BUILD) $(SLURM)
 
 sanitize: setup
 	@scripts/sanitize.sh

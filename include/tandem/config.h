@@ -32,7 +32,11 @@ struct DataConfig {
   std::optional<std::string> captions_file = {};  // CSV
   std::string id_column = "id";
   std::string text_column = "caption";
-  int64_t batch_size = 16;  // clips (bytes stage: sequences) a step, over all replicas
+  std::string audio_prompt_column = "";  // of files to go on from; empty: none
+  double subset_size = 1.0;              // share of the captions, drawn by subset_seed
+  int64_t subset_seed = 42;
+  int64_t max_sequence_length = 255;  // ids of a caption; longer ones are cut
+  int64_t batch_size = 16;            // clips (bytes stage: sequences) a step, over all replicas
   int64_t num_workers = 16;
   int64_t buffer_size = 50;  // batches in the one queue before the model
   // Text, so that a wrong index is reported in the contract's words.
@@ -70,7 +74,7 @@ struct TrainingConfig {
   std::optional<double> max_minutes = {};  // the run ends then, as if its steps were done
   std::string stage_steps = "";  // stage all: steps of dvae, gpt and decoder: "3000,9000,6000"
   std::optional<double> learning_rate = {};  // none: what fits the stage
-  std::string schedule = "constant";  // constant | cosine | restarts | noam | multistep
+  std::string schedule = "constant";         // constant | cosine | restarts | noam | multistep
   int64_t warmup_steps = 0;
   double final_learning_rate = 0.1;  // cosine, restarts: share of learning_rate at the end
   int64_t restart_steps = 1000;      // restarts: length of the first cycle; each is twice as long
@@ -86,17 +90,17 @@ struct TrainingConfig {
   bool recompute = false;         // activations are computed again instead of kept
   int64_t lora_rank = 0;          // GPT: train low-rank additions instead of the weights; 0: no
   double lora_alpha = 16;
-  std::string compat = "none";       // none | coqui
-  int64_t early_stop_patience = 0;   // validations without a better loss; 0: never
-  int64_t max_bad_steps = 10;        // steps skipped one after another until the run stops
-  double spike_factor = 20;          // a gradient norm so many times the usual is skipped; 0: never
-  int64_t dvae_codes = 0;            // codes the DVAE learns with before the selection; 0: 8 times
+  std::string compat = "none";      // none | coqui
+  int64_t early_stop_patience = 0;  // validations without a better loss; 0: never
+  int64_t max_bad_steps = 10;       // steps skipped one after another until the run stops
+  double spike_factor = 20;         // a gradient norm so many times the usual is skipped; 0: never
+  int64_t dvae_codes = 0;           // codes the DVAE learns with before the selection; 0: 8 times
   double codebook_decay = 0.99;
   double commitment = 0.25;
-  int64_t segment_codes = 32;        // decoder: codes of one window of sound
-  double own_codes_share = 0.25;     // decoder: clips spoken from the model's own codes
+  int64_t segment_codes = 32;     // decoder: codes of one window of sound
+  double own_codes_share = 0.25;  // decoder: clips spoken from the model's own codes
   double feature_loss_weight = 2, mel_loss_weight = 45, speaker_loss_weight = 1;
-  int64_t discriminator_start = 0;   // decoder: first step with discriminators
+  int64_t discriminator_start = 0;  // decoder: first step with discriminators
   int64_t gradient_accumulation_steps = 1;
   int64_t seed = 0;
   bool deterministic = false;
@@ -125,7 +129,13 @@ struct GenerationConfig {
   int64_t max_new_tokens = 255;
   int64_t seed = 0;
   bool use_cache = true;
-  std::string split = "queue";  // queue | batch
+  std::string split = "queue";    // queue | batch
+  bool do_sample = true;          // false: always the likeliest token
+  std::string kv_cache = "same";  // same | int8: keys and values of earlier tokens
+  // Clips of more tokens are made in windows that begin with the last of the window before.
+  int64_t window_tokens = 1503, kept_tokens = 600;
+  std::string format = "wav";  // wav (float32) | wav16 | flac
+  int64_t writers = 2;         // threads that write clips
 };
 
 struct PathsConfig {
@@ -136,13 +146,14 @@ struct PathsConfig {
 };
 
 struct ObserveConfig {
-  int64_t log_step = 10;      // steps between lines when standard error is no terminal
-  int64_t memory_step = 100;  // steps between memory lines under memory isolation
-  int64_t sample_step = 1000;  // steps between samples to look at and to listen to; 0: at the end
+  int64_t log_step = 10;         // steps between lines when standard error is no terminal
+  int64_t memory_step = 100;     // steps between memory lines under memory isolation
+  int64_t sample_step = 1000;    // steps between samples to look at and to listen to; 0: at the end
   std::string sample_text = "";  // sentences to speak, one a line of this file; empty: some of the
                                  // validation clips
   int64_t sample_count = 4;
   bool tensorboard = true;
+  std::optional<int64_t> metrics_port = {};  // Prometheus text is served there; none: not
 };
 
 struct Config {

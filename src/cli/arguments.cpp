@@ -28,8 +28,8 @@ void add(CLI::App& app, const std::string& names, bool is_switch, std::string& i
 }
 
 // `--voice a.wav b.wav`: every word up to the next option, and again when it is repeated. The words
-// come as one text, a line each.
-bool takes_several(const Option& option) { return option.value.ends_with("..."); }
+// come as one text, a line each, and as they are in `several`.
+bool takes_several(const Option& option) { return option.repeats || option.value.ends_with("..."); }
 
 [[noreturn]] void refuse_unknown(const Command& command, const std::string& word) {
   const std::string name = split(word, '=').front();
@@ -51,7 +51,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     const std::string& extra = options[i].short_flag;
     const std::string names = extra.empty() ? options[i].flag : extra + "," + options[i].flag;
     if (takes_several(options[i])) {
-      app.add_option(names, several[i])->expected(1, -1);
+      app.add_option(names, several[i])->expected(1, -1)->allow_extra_args(!options[i].repeats);
     } else {
       add(app, names, options[i].value.empty(), values[i]);
     }
@@ -81,7 +81,9 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
   for (size_t i = 0; i < options.size(); ++i) {
     if (takes_several(options[i])) values[i] = join(several[i], "\n");
     const bool off = options[i].value.empty() && values[i] == "false";
-    if (app.count(options[i].flag) > 0 && !off) arguments.options[options[i].flag] = values[i];
+    if (app.count(options[i].flag) == 0 || off) continue;
+    arguments.options[options[i].flag] = values[i];
+    if (takes_several(options[i])) arguments.several[options[i].flag] = several[i];
   }
   for (const auto& [flag, value] : setting_values) {
     if (app.count(flag) > 0) arguments.settings.emplace_back(flag, value);

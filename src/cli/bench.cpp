@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/bench_generate.h"
 #include "cli/bench_synthesize.h"
 #include "cli/bench_train.h"
 #include "cli/command.h"
@@ -165,13 +166,15 @@ int run_bench(const Arguments& arguments) {
   if (arguments.has("--list")) {
     print(
         "data        decode, resample, mel, tokens: clips a second (--data DIR, --peer)\n"
+        "generate    MusicGen: ms a step, clips a second, memory (--size small,large, --peer)\n"
         "synthesize  XTTS speech: times real time, first sound (--size NAME, --peer)\n"
-        "train       a step of XTTS's GPT: tokens a second, memory (--size NAME, --ways, --peer)\n");
+        "train       a step of XTTS's GPT: tokens a second, memory (--size NAME, --ways, "
+        "--peer)\n");
     return 0;
   }
   Arguments rest = arguments;
   const std::string what = rest.rest.empty() ? "" : rest.rest.front();
-  if (what != "data" && what != "synthesize" && what != "train") {
+  if (what != "data" && what != "generate" && what != "synthesize" && what != "train") {
     throw Error(ErrorKind::usage, what.empty() ? "`tandem bench` needs the name of a benchmark"
                                                : "there is no benchmark `" + what + "`")
         .hint("tandem bench --list");
@@ -183,6 +186,7 @@ int run_bench(const Arguments& arguments) {
     return 0;
   }
   if (what == "data") return bench_data_command(rest, resolved.config);
+  if (what == "generate") return bench_generate_command(rest, resolved.config);
   return what == "train" ? bench_train_command(rest, resolved.config)
                          : bench_synthesize_command(rest, resolved.config);
 }
@@ -193,10 +197,11 @@ Command bench_command() {
   return {
       .name = "bench",
       .summary = "figures of this machine, side by side with a peer",
-      .rest = "data|synthesize|train",
+      .rest = "data|generate|synthesize|train",
       .details =
           "tandem bench data --data assets/demo --peer\n"
           "tandem bench data --data DIR --peer --format json --num-workers 2\n"
+          "tandem bench generate --size small,large --batches 1,8,32,64,128 --whole --peer\n"
           "tandem bench synthesize --size normal --batches 16,64,256 --peer\n"
           "tandem bench train --size normal --batches 16,3 --ways --peer",
       .settings = read_by_bench,
@@ -208,9 +213,15 @@ Command bench_command() {
                   {"--step-ms", "T", "also beside a stand-in for training of T ms a step"},
                   {"--seconds", "S", "how long to measure, once warm (default 10)"},
                   {"--ways", "", "train: also with graph mode and kernel fusion on and off"},
-                  {"--size", "NAME", "tiny, small, normal or big (default normal)"},
+                  {"--size", "NAME",
+                   "tiny, small, normal or big (default normal); generate: tiny, small, medium, "
+                   "large, stereo-..., several with commas (default small)"},
                   {"--batches", "N,...",
-                   "texts at once (synthesize, default 16,64,256), rows (train, default 16,3)"},
+                   "texts at once (synthesize, default 16,64,256), rows (train, default 16,3), "
+                   "clips at once (generate, default 1,8,32,64,128)"},
+                  {"--steps", "N", "generate: tokens of a clip (default 1500: thirty seconds)"},
+                  {"--kv", "K", "generate: keys and values as the products (same) or in int8"},
+                  {"--whole", "", "generate: also whole clips, with EnCodec and writing"},
                   {"--codes", "N", "synthesize: codes of a text (default 215: ten seconds)"},
                   {"--precision", "P", "auto (synthesize), fp32, tf32, bf16 or fp16"},
                   {"--format", "F", "md, csv or json (default md)"}},

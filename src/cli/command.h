@@ -15,12 +15,14 @@ struct Option {
   std::string value;  // name of its value for the help text; empty: a switch
   std::string help;
   std::string short_flag = "";  // "-q"
+  bool repeats = false;         // one word each time, as often as wanted; all are in `several`
 };
 
 // What the user typed, after the command's name.
 struct Arguments {
   std::string command;
-  std::map<std::string, std::string> options;                 // "--json" -> "true"
+  std::map<std::string, std::string> options;               // "--json" -> "true"
+  std::map<std::string, std::vector<std::string>> several;  // of options that take or have several
   std::vector<std::pair<std::string, std::string>> settings;  // flags of settings, in order
   std::vector<std::string> rest;                              // `key=value` and other words
   bool has(const std::string& flag) const { return options.count(flag) != 0; }
@@ -60,6 +62,8 @@ Command config_command();
 Command prepare_command();
 Command bench_command();
 Command synthesize_command();
+Command generate_command();
+Command verify_command();
 Command voice_command();
 Command convert_command();
 Command inspect_command();

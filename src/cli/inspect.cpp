@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/inspect_musicgen.h"
 #include "cli/inspect_report.h"
 #include "models/xtts/xtts_folder.h"
 #include "tandem/error.h"
@@ -44,12 +45,20 @@ std::map<std::string, std::string> some_of(const std::map<std::string, std::stri
   return {all.begin(), std::next(all.begin(), count)};
 }
 
+// Of a model in shards the tensors' bytes: its path is that of the index.
+uint64_t bytes_of(const TensorFile& file) {
+  if (!file.path().string().ends_with(".index.json")) return fs::file_size(file.path());
+  uint64_t bytes = 0;
+  for (const TensorEntry& entry : file.entries()) bytes += static_cast<uint64_t>(entry.bytes());
+  return bytes;
+}
+
 Json file_json(const TensorFile& file, bool list_tensors) {
   const InspectedFile inspected = inspect_tensors(file);
   Json document = {{"path", file.path().string()},
                    {"format", file.format()},
                    {"kind", inspected.kind},
-                   {"bytes", fs::file_size(file.path())},
+                   {"bytes", bytes_of(file)},
                    {"tensors", inspected.all.tensors},
                    {"parameters", inspected.all.parameters},
                    {"parts", Json::object()},
@@ -78,7 +87,7 @@ std::string file_text(const TensorFile& file, bool list_tensors) {
   const InspectedFile inspected = inspect_tensors(file);
   std::string text = fmt::format("{:<13}{}\n", "file", file.path().string());
   text += fmt::format("{:<13}{}, {}, {}\n", "is", inspected.kind, file.format(),
-                      format_bytes(fs::file_size(file.path())));
+                      format_bytes(bytes_of(file)));
   std::vector<std::string> types;
   for (const auto& [name, count] : inspected.types)
     types.push_back(fmt::format("{} {}", grouped(count), name));
@@ -186,7 +195,16 @@ int run_inspect(const Arguments& arguments) {
   std::error_code ignored;
   Json document;
   std::string text;
-  if (fs::is_directory(path, ignored)) {
+  if (MusicgenFolder::looks_like(path)) {
+    const MusicgenFolder folder = MusicgenFolder::open(path);
+    const auto file = folder.open_weights();
+    if (json) {
+      document = musicgen_json(folder);
+      document["files"].push_back(file_json(*file, list));
+    } else {
+      text = musicgen_text(folder) + "\n" + file_text(*file, list);
+    }
+  } else if (fs::is_directory(path, ignored)) {
     const XttsFolder folder = XttsFolder::open(path);
     json ? void(document = folder_json(folder, list)) : void(text = folder_text(folder, list));
   } else {
@@ -206,9 +224,10 @@ Command inspect_command() {
           .summary = "what a model's file or folder holds, without loading it",
           .rest = "FILE|DIR",
           .details =
-              "Tensors, parameters by part, element types, metadata; of an XTTS folder also "
-              "its\nsizes, languages and sampling. Nothing in a file is ever executed.\n\n"
+              "Tensors, parameters by part, element types, metadata; of an XTTS or MusicGen "
+              "folder\nalso its sizes and sampling. Nothing in a file is ever executed.\n\n"
               "  tandem inspect XTTS-v2\n"
+              "  tandem inspect musicgen-small\n"
               "  tandem inspect best_model.pth --tensors",
           .settings = 0,
           .chooses_devices = false,

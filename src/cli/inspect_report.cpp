@@ -21,6 +21,7 @@ const std::vector<Form>& forms() {
       {"XTTS trainer's checkpoint", "model/xtts.", {"gpt."}},
       {"XTTS model of Coqui", "model/", {"gpt.mel_embedding.weight", "hifigan_decoder."}},
       {"XTTS model", "", {"gpt.mel_embedding.weight", "hifigan_decoder."}},
+      {"MusicGen model", "", {"decoder.model.decoder.", "text_encoder.", "audio_encoder."}},
       {"DVAE of XTTS", "", {"codebook.embed", "encoder."}},
       {"DVAE of XTTS", "model/", {"codebook.embed", "encoder."}},
   };
@@ -78,6 +79,11 @@ std::string part_of(const std::string& name, const Form* form) {
   if (name.starts_with("model/dvae.")) return "dvae";
   if (std::string_view(form->kind).starts_with("DVAE"))
     return starts("mel_stats") ? "other" : "dvae";
+  if (std::string_view(form->kind).starts_with("MusicGen")) {
+    if (starts("text_encoder.")) return "text encoder";
+    if (starts("audio_encoder.")) return "codec";
+    return starts("decoder.") || starts("enc_to_dec_proj.") ? "decoder" : "other";
+  }
   if (starts("gpt.conditioning_")) return "conditioning";
   if (starts("gpt.gpt_inference.") || starts("gpt.gpt.wte.") || starts("gpt.gpt.wpe."))
     return "other";
@@ -90,8 +96,8 @@ std::string part_of(const std::string& name, const Form* form) {
 // Statistics, counters and tables are not trained.
 bool is_parameter(const TensorEntry& entry) {
   if (!at::isFloatingType(entry.type) && !at::isComplexType(entry.type)) return false;
-  for (const char* ending :
-       {".running_mean", ".running_var", ".num_batches_tracked", "mel_stats"}) {
+  for (const char* ending : {".running_mean", ".running_var", ".num_batches_tracked", "mel_stats",
+                             "embed_positions.weights"}) {
     if (entry.name.ends_with(ending)) return false;
   }
   for (const char* part :
@@ -124,8 +130,9 @@ std::string type_name(at::ScalarType type) {
 InspectedFile inspect_tensors(const TensorFile& file) {
   const Form* form = form_of(file);
   InspectedFile inspected{.kind = kind_of(file, form)};
-  static const char* const order[] = {"gpt",  "conditioning", "vocoder", "speaker encoder",
-                                      "dvae", "optimizer",    "tensors", "other"};
+  static const char* const order[] = {
+      "text encoder",    "decoder", "codec",     "gpt",     "conditioning", "vocoder",
+      "speaker encoder", "dvae",    "optimizer", "tensors", "other"};
   std::map<std::string, InspectedPart> parts;
   for (const TensorEntry& entry : file.entries()) {
     const std::string part = part_of(entry.name, form);

@@ -7,6 +7,7 @@ std::vector<Setting> model_settings() {
   const auto row_of = [](auto member, const char* key) { return row(&Config::model, member, key); };
   return {
       row_of(&ModelConfig::name, "model.name")
+          .readers(read_by_generate)
           .help("Text-to-audio model, a folder in paths.model_dir; also names the output folder."),
       row_of(&ModelConfig::size, "model.size")
           .choices({"tiny", "small", "normal", "big"})
@@ -15,6 +16,8 @@ std::vector<Setting> model_settings() {
           .help("Size of a model that is trained from its beginning."),
       row_of(&ModelConfig::dtype, "model.dtype")
           .choices({"auto", "float32", "bfloat16", "float16"})
+          .aliases({"model.model.dtype"})
+          .readers(read_by_generate)
           .help("Type of the weights when generating."),
       row_of(&ModelConfig::pretrained, "model.pretrained")
           .flag("--pretrained")
@@ -34,11 +37,36 @@ std::vector<Setting> data_settings() {
           .flag("--val-data")
           .readers(read_by_train)
           .help("Folder or index of the validation data; null: no validation."),
-      row_of(&DataConfig::dataset, "data.dataset").help("Public name of the caption dataset."),
+      row_of(&DataConfig::dataset, "data.dataset")
+          .aliases({"data.dataset_name"})
+          .readers(read_by_generate)
+          .help("Public name of the caption dataset."),
       row_of(&DataConfig::captions_file, "data.captions_file")
-          .help("CSV file of captions to turn into audio."),
-      row_of(&DataConfig::id_column, "data.id_column").help("Column of the clip's id."),
-      row_of(&DataConfig::text_column, "data.text_column").help("Column of the caption."),
+          .flag("--captions")
+          .readers(read_by_generate)
+          .help("Captions to turn into audio: csv, tsv, jsonl or txt."),
+      row_of(&DataConfig::id_column, "data.id_column")
+          .readers(read_by_generate)
+          .help("Column of the clip's id."),
+      row_of(&DataConfig::text_column, "data.text_column")
+          .aliases({"data.caption_column"})
+          .readers(read_by_generate)
+          .help("Column of the caption."),
+      row_of(&DataConfig::audio_prompt_column, "data.audio_prompt_column")
+          .readers(read_by_generate)
+          .help("Column of a sound file the clip goes on from; empty: none."),
+      row_of(&DataConfig::subset_size, "data.subset_size")
+          .above(0, 1)
+          .readers(read_by_generate)
+          .help("Share of the captions to take, drawn by data.subset_seed."),
+      row_of(&DataConfig::subset_seed, "data.subset_seed")
+          .at_least(0)
+          .readers(read_by_generate)
+          .help("Which captions a share of them is."),
+      row_of(&DataConfig::max_sequence_length, "data.max_sequence_length")
+          .range(1, 2048)
+          .readers(read_by_generate)
+          .help("Ids of a caption at most; longer ones are cut."),
       row_of(&DataConfig::batch_size, "data.batch_size")
           .range(1, 1e6)
           .flag("--batch-size")
@@ -48,7 +76,7 @@ std::vector<Setting> data_settings() {
           .range(1, 1024)
           .flag("--num-workers")
           .aliases({"data.dataloader_num_workers"})
-          .readers(read_by_train | read_by_bench)
+          .readers(read_by_train | read_by_bench | read_by_generate)
           .help("Threads that read and decode."),
       row_of(&DataConfig::buffer_size, "data.buffer_size")
           .range(1, 100000)
@@ -88,7 +116,7 @@ std::vector<Setting> data_settings() {
           .help("Page-locked host memory for copies."),
       row_of(&DataConfig::prefetch_factor, "data.prefetch_factor")
           .range(1, 1024)
-          .readers(read_by_train | read_by_bench)
+          .readers(read_by_train | read_by_bench | read_by_generate)
           .help("Batches that each worker prepares ahead."),
       row_of(&DataConfig::tokenizer, "data.tokenizer")
           .flag("--tokenizer")

@@ -6,7 +6,7 @@ namespace tandem {
 std::vector<Setting> generation_settings() {
   // The sampling values have a second home in users' scripts: `model.model.max_new_tokens=512`.
   const auto row_of = [](auto member, const char* key) {
-    return row(&Config::generation, member, key);
+    return row(&Config::generation, member, key).readers(read_by_generate);
   };
   using G = GenerationConfig;
   return {
@@ -16,22 +16,27 @@ std::vector<Setting> generation_settings() {
           .help("Clips at once over all GPUs; null or `auto`: chosen from free memory."),
       row_of(&G::temperature, "generation.temperature")
           .range(0, 100)
+          .flag("--temperature")
           .aliases({"model.model.temperature"})
           .help("Spread of the sampling; lower is safer."),
       row_of(&G::top_k, "generation.top_k")
           .range(0, 65536)
+          .flag("--top-k")
           .aliases({"model.model.top_k"})
           .help("Tokens to sample from; 0: all."),
       row_of(&G::top_p, "generation.top_p")
           .range(0, 1)
+          .flag("--top-p")
           .aliases({"model.model.top_p"})
           .help("Share of probability to sample from."),
       row_of(&G::guidance_scale, "generation.guidance_scale")
           .range(0, 100)
+          .flag("--guidance-scale")
           .aliases({"model.model.guidance_scale"})
           .help("How strictly the caption is followed."),
       row_of(&G::max_new_tokens, "generation.max_new_tokens")
           .range(1, 100000)
+          .flag("--max-new-tokens")
           .aliases({"model.model.max_new_tokens"})
           .help("Length of a clip in tokens, about 50 a second."),
       row_of(&G::seed, "generation.seed")
@@ -44,6 +49,22 @@ std::vector<Setting> generation_settings() {
       row_of(&G::split, "generation.split")
           .choices({"queue", "batch"})
           .help("How GPUs share the work: each pulls its own batches, or one batch is split."),
+      row_of(&G::do_sample, "generation.do_sample")
+          .aliases({"model.model.do_sample"})
+          .help("Draw tokens; false: always the likeliest."),
+      row_of(&G::kv_cache, "generation.kv_cache")
+          .choices({"same", "int8"})
+          .help("How keys and values are kept: as precisely as the products, or in 8 bits."),
+      row_of(&G::window_tokens, "generation.window_tokens")
+          .range(8, 100000)
+          .help("Longer clips are made in windows of so many tokens."),
+      row_of(&G::kept_tokens, "generation.kept_tokens")
+          .range(1, 100000)
+          .help("Frames of the window before with which a window begins."),
+      row_of(&G::format, "generation.format")
+          .choices({"wav", "wav16", "flac"})
+          .help("Files of sound: float32 WAV, 16-bit WAV or FLAC."),
+      row_of(&G::writers, "generation.writers").range(1, 256).help("Threads that write the clips."),
   };
 }
 
@@ -55,9 +76,13 @@ std::vector<Setting> paths_settings() {
           .readers(read_by_train)
           .help("Folder of the run; empty: `runs/<time>`."),
       row_of(&PathsConfig::data_dir, "paths.data_dir")
+          .readers(read_by_generate)
           .help("Folder under which outputs are written."),
-      row_of(&PathsConfig::model_dir, "paths.model_dir").help("Folder that holds model folders."),
+      row_of(&PathsConfig::model_dir, "paths.model_dir")
+          .readers(read_by_generate)
+          .help("Folder that holds model folders."),
       row_of(&PathsConfig::run_id, "paths.run_id")
+          .readers(read_by_generate)
           .help("Name of a generation run's folder; null: its time."),
   };
 }
@@ -83,6 +108,11 @@ std::vector<Setting> observe_settings() {
           .help("Sentences to speak, or clips to show."),
       row_of(&ObserveConfig::tensorboard, "observe.tensorboard")
           .help("Writes event files for TensorBoard."),
+      row_of(&ObserveConfig::metrics_port, "observe.metrics_port")
+          .range(1, 65535)
+          .flag("--metrics-port")
+          .readers(read_by_train | read_by_generate)
+          .help("Port on the loopback address where Prometheus reads figures; null: none."),
   };
 }
 

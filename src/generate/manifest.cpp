@@ -1,26 +1,12 @@
 #include "generate/manifest.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "tandem/error.h"
 #include "util/atomic_file.h"
-#include "util/text.h"
 
 namespace tandem {
-namespace {
-
-[[noreturn]] void fail(const std::filesystem::path& path, const char* why) {
-  throw Error(ErrorKind::io, fmt::format("cannot write `{}`: {}", path.string(), why));
-}
-
-}  // namespace
 
 std::string to_json_line(const ManifestEntry& entry) {
   nlohmann::ordered_json line = {{"id", entry.id},
@@ -71,27 +57,13 @@ bool from_json_line(const std::string& line, ManifestEntry& entry) {
   return true;
 }
 
-Manifest::Manifest(const std::filesystem::path& folder) : path_(folder / "manifest.jsonl") {
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail(path_, std::strerror(errno));
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(descriptor_);
-    throw Error(ErrorKind::io, fmt::format("another run is writing into `{}`", folder.string()))
-        .hint("wait for it, or choose another folder");
-  }
-  const std::string bytes = read_file(path_);
-  for (const std::string& line : split(bytes, '\n')) {
+Manifest::Manifest(const std::filesystem::path& folder)
+    : journal_(folder / "manifest.jsonl",
+               fmt::format("another run is writing into `{}`", folder.string())) {
+  for (const std::string& line : journal_.lines()) {
     ManifestEntry entry;
     if (from_json_line(line, entry)) entries_[entry.file] = std::move(entry);
   }
-  // A half line must not swallow the next one.
-  if (!bytes.empty() && bytes.back() != '\n' && ::write(descriptor_, "\n", 1) != 1) {
-    fail(path_, std::strerror(errno));
-  }
-}
-
-Manifest::~Manifest() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 const ManifestEntry* Manifest::find(const std::string& file) const {
@@ -101,12 +73,8 @@ const ManifestEntry* Manifest::find(const std::string& file) const {
 }
 
 void Manifest::add(const ManifestEntry& entry) {
-  const std::string line = to_json_line(entry) + "\n";
+  journal_.add(to_json_line(entry));
   std::lock_guard lock(mutex_);
-  // One write: a line is there or not, unless the disk is full.
-  if (::write(descriptor_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    fail(path_, std::strerror(errno));
-  }
   entries_[entry.file] = entry;
 }
 
@@ -117,7 +85,7 @@ void Manifest::finish(const std::vector<std::string>& files) {
     const auto found = entries_.find(file);
     if (found != entries_.end()) text += to_json_line(found->second) + "\n";
   }
-  write_file_atomically(path_, text);
+  write_file_atomically(journal_.path(), text);
 }
 
 }  // namespace tandem

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "generate/line_journal.h"
+
 namespace tandem {
 
 struct ManifestEntry {
@@ -34,9 +36,6 @@ class Manifest {
  public:
   // Reads what is there. Throws Error(io), also when another process writes into the folder.
   explicit Manifest(const std::filesystem::path& folder);
-  ~Manifest();
-  Manifest(const Manifest&) = delete;
-  Manifest& operator=(const Manifest&) = delete;
 
   // The last entry for that file, or nullptr.
   const ManifestEntry* find(const std::string& file) const;
@@ -46,8 +45,7 @@ class Manifest {
   void finish(const std::vector<std::string>& files);
 
  private:
-  std::filesystem::path path_;
-  int descriptor_ = -1;
+  LineJournal journal_;
   mutable std::mutex mutex_;
   std::map<std::string, ManifestEntry> entries_;  // by file
 };

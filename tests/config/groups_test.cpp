@@ -42,7 +42,7 @@ TEST_F(ShippedGroups, AllOfThemLoad) {
       ++groups;
     }
   }
-  EXPECT_EQ(groups, 10u);
+  EXPECT_EQ(groups, 18u);
 }
 
 TEST_F(ShippedGroups, PresetsOfTheCards) {

@@ -19,19 +19,24 @@ __device__ inline void release_successor() {
 #endif
 }
 
+// `cluster`: blocks that share their memory, for compute capability 9.0; 1 everywhere: none.
 template <class Arguments>
 void launch_in_turn(void (*kernel)(Arguments), dim3 grid, dim3 block, size_t shared,
-                    cudaStream_t stream, const Arguments& arguments) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
+                    cudaStream_t stream, const Arguments& arguments, dim3 cluster = dim3(1, 1, 1)) {
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim.x = cluster.x;
+  attributes[1].val.clusterDim.y = cluster.y;
+  attributes[1].val.clusterDim.z = cluster.z;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared;
   config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
+  config.attrs = attributes;
+  config.numAttrs = cluster.x * cluster.y * cluster.z > 1 ? 2 : 1;
   C10_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments));
 }
 

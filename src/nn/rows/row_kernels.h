@@ -64,6 +64,7 @@ enum class RowOutput {
   store,            // out[r, n] = y
   add,              // out[r, n] += y
   gelu_tanh,        // packed_out = gelu(y), tanh form
+  gelu_erf,         // packed_out = gelu(y), exact
   query_key_value,  // y is q | k | v: q / sqrt(head width) to out [R, H, head_pad], k and v to
                     // their places
 };

@@ -89,26 +89,59 @@ struct BlockRow {
   // `scratch` holds 16 floats. `scale` and `shift` are rows of the norm's weight and bias.
   __device__ void normalise(const BlockRow& scale, const BlockRow& shift, int width,
                             float* scratch) {
-    float sum = 0;
+    BlockRow* only = this;
+    normalise_all<1>(only, 1, scale, shift, width, scratch);
+  }
+  // The first `count` of `most` rows at once, which costs hardly more than one. 16 floats of
+  // scratch a row.
+  template <int most>
+  __device__ static void normalise_all(BlockRow* rows, int count, const BlockRow& scale,
+                                       const BlockRow& shift, int width, float* scratch) {
+    const int warp = threadIdx.x / 32;
+    float mean[most];
 #pragma unroll
-    for (int j = 0; j < quads; ++j) sum += (value[j].x + value[j].y) + (value[j].z + value[j].w);
-    const float mean = block_sum(sum, scratch) / static_cast<float>(width);
-    float squares = 0;
+    for (int r = 0; r < most; ++r) {
+      if (r >= count) continue;
+      float sum = 0;
 #pragma unroll
-    for (int j = 0; j < quads; ++j) {
-      if (4 * threadIdx.x + 1024 * j >= width) continue;
-      const float a = value[j].x - mean, b = value[j].y - mean;
-      const float c = value[j].z - mean, d = value[j].w - mean;
-      squares += (a * a + b * b) + (c * c + d * d);
+      for (int j = 0; j < quads; ++j) {
+        const float4& v = rows[r].value[j];
+        sum += (v.x + v.y) + (v.z + v.w);
+      }
+      sum = warp_sum(sum);
+      if (threadIdx.x % 32 == 0) scratch[16 * r + warp] = sum;
     }
-    const float spread =
-        rsqrtf(block_sum(squares, scratch + 8) / static_cast<float>(width) + 1e-5f);
+    __syncthreads();
 #pragma unroll
-    for (int j = 0; j < quads; ++j) {
-      value[j].x = (value[j].x - mean) * spread * scale.value[j].x + shift.value[j].x;
-      value[j].y = (value[j].y - mean) * spread * scale.value[j].y + shift.value[j].y;
-      value[j].z = (value[j].z - mean) * spread * scale.value[j].z + shift.value[j].z;
-      value[j].w = (value[j].w - mean) * spread * scale.value[j].w + shift.value[j].w;
+    for (int r = 0; r < most; ++r) {
+      if (r >= count) continue;
+      mean[r] = sum_of_warps(scratch + 16 * r) / static_cast<float>(width);
+      float squares = 0;
+#pragma unroll
+      for (int j = 0; j < quads; ++j) {
+        if (4 * threadIdx.x + 1024 * j >= width) continue;
+        const float4& v = rows[r].value[j];
+        const float a = v.x - mean[r], b = v.y - mean[r];
+        const float c = v.z - mean[r], d = v.w - mean[r];
+        squares += (a * a + b * b) + (c * c + d * d);
+      }
+      squares = warp_sum(squares);
+      if (threadIdx.x % 32 == 0) scratch[16 * r + 8 + warp] = squares;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < most; ++r) {
+      if (r >= count) continue;
+      const float spread =
+          rsqrtf(sum_of_warps(scratch + 16 * r + 8) / static_cast<float>(width) + 1e-5f);
+#pragma unroll
+      for (int j = 0; j < quads; ++j) {
+        float4& v = rows[r].value[j];
+        v.x = (v.x - mean[r]) * spread * scale.value[j].x + shift.value[j].x;
+        v.y = (v.y - mean[r]) * spread * scale.value[j].y + shift.value[j].y;
+        v.z = (v.z - mean[r]) * spread * scale.value[j].z + shift.value[j].z;
+        v.w = (v.w - mean[r]) * spread * scale.value[j].w + shift.value[j].w;
+      }
     }
   }
   // Zeros beyond the width, up to `inner`: scale and shift are zero there.
@@ -126,11 +159,8 @@ struct BlockRow {
   }
 
  private:
-  // The sum over the block, the same in all threads: warps in order.
-  __device__ static float block_sum(float x, float* scratch) {
-    x = warp_sum(x);
-    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = x;
-    __syncthreads();
+  // The same in all threads: warps in order.
+  __device__ static float sum_of_warps(const float* scratch) {
     float sum = 0;
 #pragma unroll
     for (int w = 0; w < norm_threads / 32; ++w) sum += scratch[w];

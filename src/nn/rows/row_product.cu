@@ -16,6 +16,8 @@ __device__ float gelu_tanh(float x) {
   return 0.5f * x * (1.f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
 }
 
+__device__ float gelu_erf(float x) { return 0.5f * x * (1.f + erff(0.7071067811865476f * x)); }
+
 // Asks the second-level cache for what the next product will read, so that memory is busy while
 // this one waits for its input.
 __device__ void fetch_for_successor(const void* weight, int64_t bytes) {
@@ -71,6 +73,11 @@ struct PairPlace {
         *reinterpret_cast<uint32_t*>(static_cast<H*>(call.packed_out) +
                                      packed_index(row, column, call.packed_out_inner)) =
             half_pair<H>(gelu_tanh(y.x), gelu_tanh(y.y));
+        break;
+      case RowOutput::gelu_erf:
+        *reinterpret_cast<uint32_t*>(static_cast<H*>(call.packed_out) +
+                                     packed_index(row, column, call.packed_out_inner)) =
+            half_pair<H>(gelu_erf(y.x), gelu_erf(y.y));
         break;
       case RowOutput::query_key_value:
         if (place >= 0) put_attention<H>(call, y);
@@ -147,11 +154,22 @@ __global__ void __launch_bounds__(threads, resident) row_product(const RowProduc
   if constexpr (norm_quads > 0) {
     // Rows beyond the real ones stay whatever they are: no row reaches another.
     auto* scratch = reinterpret_cast<float*>(shared + sizeof(H) * row_block * call.inner);
-    for (int row = 0; row < call.rows; ++row) {
-      BlockRow<norm_quads> values;
-      values.load(call.norm_input + static_cast<int64_t>(row) * call.norm_width, call.norm_width);
-      values.normalise(scale, shift, call.norm_width, scratch + 16 * row);
-      values.template pack<H>(normed, row, call.inner);
+    constexpr int most = 2;  // rows at once; more do not fit the registers
+    for (int first = 0; first < call.rows; first += most) {
+      const int count = min(call.rows - first, most);
+      BlockRow<norm_quads> values[most];
+#pragma unroll
+      for (int r = 0; r < most; ++r) {
+        if (r < count)
+          values[r].load(call.norm_input + static_cast<int64_t>(first + r) * call.norm_width,
+                         call.norm_width);
+      }
+      BlockRow<norm_quads>::template normalise_all<most>(values, count, scale, shift,
+                                                         call.norm_width, scratch + 16 * first);
+#pragma unroll
+      for (int r = 0; r < most; ++r) {
+        if (r < count) values[r].template pack<H>(normed, first + r, call.inner);
+      }
     }
     __syncthreads();
   }
@@ -290,7 +308,7 @@ void launch_half(const RowProduct& call, cudaStream_t stream) {
   const bool near_fits = sizeof(H) * row_block * call.inner + 1024 <= room;
   const bool large_fits = sizeof(float) * warps * 64 * 64 <= room;
   if (call.norm_input) {
-    call.inner <= 1024 ? launch_tiles<H, 1, 2, 4, 1, 3, true>(call, stream)
+    call.inner <= 1024 ? launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream)
                        : launch_tiles<H, 1, 2, 4, 2, 2, true>(call, stream);
   } else if (call.rows <= 16 && near_fits) {
     call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 0, 2, true>(call, stream)
