@@ -152,9 +152,10 @@ void print_rows(const std::vector<SizeBench>& sizes, bool csv) {
   }
   const SizeBench& first = sizes.front();
   text += fmt::format(
-      "\n{}, {}, cache {}, mean of all {} steps of a clip, captions of {} tokens, guidance 3\n",
+      "\n{}, {}, cache {}, mean of all {} steps of a clip, captions of {} tokens, guidance 3; "
+      "floor at {:.1f} TB/s\n",
       first.bench.device, first.bench.precision, first.options.cache, first.options.steps,
-      first.options.text_tokens);
+      first.options.text_tokens, 1e-12 * first.options.bandwidth);
   if (first.peer.is_object())
     text += fmt::format("peer: {}, mean of its first {} steps, without its codec\n",
                         first.peer.value("peer", ""), first.peer.value("steps", 0));

@@ -1,6 +1,7 @@
 #include "observe/music_bench.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -20,19 +21,16 @@ namespace tandem {
 namespace {
 
 // Writes clips as float32 WAV with two threads, and tells when the last of each batch is on disk.
-class ClipWriter {
+class TimedWriter {
  public:
-  ClipWriter(int64_t batch, int64_t batches, int rate)
-      : batch_(batch),
-        rate_(rate),
-        left_(static_cast<size_t>(batches), batch),
-        written_(left_.size()) {
+  TimedWriter(int64_t batch, int64_t batches, int rate)
+      : rate_(rate), left_(static_cast<size_t>(batches), batch), written_(left_.size()) {
     folder_ = std::filesystem::temp_directory_path() /
               ("tandem-bench-" + std::to_string(Clock::now().time_since_epoch().count()));
     std::filesystem::create_directories(folder_);
     for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { serve(); });
   }
-  ~ClipWriter() {
+  ~TimedWriter() {
     close();
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
@@ -52,18 +50,21 @@ class ClipWriter {
     size_t batch, index;
     at::Tensor sound;
   };
-  void serve() {
+  void serve() try {
     while (auto clip = queue_.get()) {
       const at::Tensor frames = clip->sound.t().contiguous();
-      write_wav((folder_ / (std::to_string(clip->index) + ".wav")).string(),
+      // Files of the batch before the last are written over: they would fill a disk.
+      const std::string name = fmt::format("{}-{}.wav", clip->batch % 2, clip->index);
+      write_wav((folder_ / name).string(),
                 {frames.const_data_ptr<float>(), static_cast<size_t>(frames.numel())},
                 static_cast<int>(frames.size(1)), rate_, SampleFormat::float32);
       std::lock_guard lock(mutex_);
       if (--left_[clip->batch] == 0) written_[clip->batch] = Clock::now();
     }
+  } catch (...) {
+    queue_.fail(std::current_exception());  // whoever puts the next clip hears of it
   }
 
-  int64_t batch_;
   int rate_;
   std::filesystem::path folder_;
   BoundedQueue<Clip> queue_{256};
@@ -84,17 +85,29 @@ std::vector<MusicRequest> requests_of(const MusicBenchOptions& options, int64_t 
   return requests;
 }
 
+// The float32 weights the engine's own were made from, where they stand on the device: no run that
+// loads a folder has them there.
+double decoder_bytes(const Musicgen& model, const LogicalDevice& device) {
+  double bytes = 0;
+  MusicDecoder decoder = model.decoder;
+  decoder.visit("", [&](const std::string&, at::Tensor& tensor) {
+    if (device.kind() == DeviceKind::cuda) bytes += static_cast<double>(tensor.nbytes());
+  });
+  return bytes;
+}
+
 MusicBatchBench bench_batch(const Musicgen& model, LogicalDevice& device,
                             const MusicBenchOptions& options, int64_t batch) {
   MusicBatchBench bench{.batch = batch};
   bench.floor = music_step_floor(options, batch);
-  const auto engine =
-      make_music_engine(model, device, {.precision = options.precision, .cache = options.cache});
   const MusicOptions music{.new_tokens = options.steps,
                            .window_tokens = std::max<int64_t>(1503, options.steps),
                            .longest_text = options.text_tokens};
   const int64_t batches = 1 + options.whole_batches;
-  ClipWriter writer(batch, batches, static_cast<int>(model.config.codec.rate));
+  TimedWriter writer(batch, batches, static_cast<int>(model.config.codec.rate));
+  // After the writer: the engine's end waits for its sound, which goes there.
+  const auto engine =
+      make_music_engine(model, device, {.precision = options.precision, .cache = options.cache});
   for (int64_t i = 0; i < batches; ++i) {
     try {
       engine->generate(requests_of(options, batch, model.config.text.vocabulary), music,
@@ -115,7 +128,7 @@ MusicBatchBench bench_batch(const Musicgen& model, LogicalDevice& device,
   }
   engine->finish();
   writer.close();
-  bench.memory_bytes = static_cast<double>(device.memory().used());
+  bench.memory_bytes = static_cast<double>(device.memory().used()) - decoder_bytes(model, device);
   bench.captures = engine->counters().captures;
   bench.sound_seconds = engine->counters().sound_seconds / static_cast<double>(batches);
   if (options.whole_batches > 0) {

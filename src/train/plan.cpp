@@ -138,6 +138,9 @@ void announce_step(const TrainPlan& plan, const Config& config) {
   if (!gpu) return;
   if (!training.enable_graph_mode || training.enable_eager_debug) {
     complain({"⚠️  Graph mode DISABLED - GPU utilization will be lower"});
+  } else if (training.stage == "decoder") {
+    complain({"⚠️  Graph mode DISABLED - GPU utilization will be lower",
+              "   (the decoder's passes are launched one by one; see docs/training.md)"});
   } else {
     say(std::string("✅ Graph mode ENABLED ") +
         (training.enable_kernel_fusion ? "with kernel fusion" : "without kernel fusion"));

@@ -25,7 +25,8 @@ Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
       config_(config),
       group_(group),
       learner_(std::move(learner)),
-      graphs_(device, config.enable_graph_mode && !config.enable_eager_debug),
+      graphs_(device, config.enable_graph_mode && !config.enable_eager_debug &&
+                          learner_->captures()),
       update_graphs_(device, config.enable_graph_mode && !config.enable_eager_debug) {
   DeviceScope scope(device);
   const at::TensorOptions number = scope.options().dtype(at::kFloat);

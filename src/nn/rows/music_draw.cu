@@ -196,7 +196,8 @@ __global__ void __launch_bounds__(threads) music_draw(const MusicDraw call) {
     if (threadIdx.x >= 32) return;
     int least = call.codes;
     for (int i = threadIdx.x; i < count; i += 32) least = min(least, candidates[i]);
-    least = __reduce_min_sync(~0u, least);
+    for (int offset = 16; offset > 0; offset /= 2)
+      least = min(least, __shfl_xor_sync(~0u, least, offset));
     if (threadIdx.x == 0) *token = least;
     return;
   }
