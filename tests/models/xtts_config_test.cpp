@@ -86,7 +86,7 @@ TEST(XttsConfig, NamesTheKeyThatIsWrong) {
   EXPECT_EQ(refusal(R"({"model": "vits", "model_args": {}})"),
             "`config.json`: model is \"vits\"; expected \"xtts\"");
   EXPECT_EQ(refusal("{}"),
-            "`config.json`: model_args is something else; expected an object with "
+            "`config.json`: model_args is missing; expected an object with "
             "the model's sizes");
   EXPECT_EQ(refusal(R"({"model_args": []})"),
             "`config.json`: model_args is something else; expected an object");

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "models/json_section.h"
 #include "tandem/error.h"
 #include "util/atomic_file.h"
 #include "util/text.h"
@@ -15,81 +16,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Takes settings out of one object of a file, and says which one is wrong.
-class Settings {
- public:
-  Settings(const Json& object, std::string path, const std::string& file)
-      : object_(object), path_(std::move(path)), file_(file) {}
-
-  bool has(const char* key) const { return object_.contains(key) && !object_.at(key).is_null(); }
-  Settings inner(const char* key) const {
-    if (!has(key) || !object_.at(key).is_object()) refuse(key, "an object with sizes");
-    return {object_.at(key), path_ + key + ".", file_};
-  }
-  void whole(const char* key, int64_t& value, int64_t least, int64_t most) const {
-    if (!has(key)) return;
-    const Json& found = object_.at(key);
-    const double number = found.is_number() ? found.get<double>() : 0.5;
-    if (number != std::floor(number) || number < static_cast<double>(least) ||
-        number > static_cast<double>(most))
-      refuse(key, fmt::format("a whole number from {} to {}", least, most));
-    value = static_cast<int64_t>(number);
-  }
-  void real(const char* key, double& value, double least, double most) const {
-    if (!has(key)) return;
-    const double number = object_.at(key).is_number() ? object_.at(key).get<double>() : least - 1;
-    if (!(number >= least && number <= most))
-      refuse(key, fmt::format("a number from {} to {}", least, most));
-    value = number;
-  }
-  void flag(const char* key, bool& value) const {
-    if (!has(key)) return;
-    if (!object_.at(key).is_boolean()) refuse(key, "true or false");
-    value = object_.at(key).get<bool>();
-  }
-  void text(const char* key, std::string& value) const {
-    if (!has(key)) return;
-    if (!object_.at(key).is_string()) refuse(key, "a text");
-    value = object_.at(key).get<std::string>();
-  }
-  std::vector<double> numbers(const char* key, std::vector<double> otherwise) const {
-    if (!has(key)) return otherwise;
-    const Json& list = object_.at(key);
-    std::vector<double> read;
-    if (list.is_array()) {
-      for (const Json& number : list)
-        if (number.is_number()) read.push_back(number.get<double>());
-    }
-    if (read.empty() || read.size() != list.size()) refuse(key, "a list of numbers");
-    return read;
-  }
-  [[noreturn]] void refuse(const std::string& key, const std::string& expected) const {
-    throw Error(ErrorKind::corrupt, fmt::format("`{}`: {} is {}; expected {}", file_, path_ + key,
-                                                shown(key), expected));
-  }
-  // What is well formed but not built here.
-  [[noreturn]] void refuse_kind(const std::string& key, const std::string& expected) const {
-    throw Error(ErrorKind::config, fmt::format("`{}`: {} is {}; Tandem reads {}", file_,
-                                               path_ + key, shown(key), expected));
-  }
-
- private:
-  std::string shown(const std::string& key) const {
-    if (!object_.contains(key)) return "missing";
-    return object_.at(key).dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 60);
-  }
-  const Json& object_;
-  std::string path_;
-  const std::string& file_;
-};
-
 constexpr int64_t most_width = 65536, most_tokens = int64_t{1} << 24;
 
 bool known_activation(const std::string& name) {
   return name == "relu" || name == "gelu" || name == "gelu_new" || name == "silu";
 }
 
-void read_text(const Settings& file, T5Size& t5) {
+void read_text(const JsonSection& file, T5Size& t5) {
   std::string kind = "t5", inner = "relu";
   file.text("model_type", kind);
   if (kind != "t5") file.refuse_kind("model_type", "text encoders of the kind \"t5\"");
@@ -114,7 +47,7 @@ void read_text(const Settings& file, T5Size& t5) {
     file.refuse_kind("feed_forward_proj", "relu, gelu, gelu_new and silu, gated or not");
 }
 
-void read_codec(const Settings& file, EncodecSize& codec) {
+void read_codec(const JsonSection& file, EncodecSize& codec) {
   std::string kind = "encodec", norm = "weight_norm";
   bool normalize = false;
   file.text("model_type", kind);
@@ -162,7 +95,7 @@ void read_codec(const Settings& file, EncodecSize& codec) {
     file.refuse("target_bandwidths", "bands of 1 to 1024 codebooks");
 }
 
-void read_decoder(const Settings& file, MusicDecoderSize& decoder) {
+void read_decoder(const JsonSection& file, MusicDecoderSize& decoder) {
   file.whole("hidden_size", decoder.width, 4, most_width);
   file.whole("num_hidden_layers", decoder.layers, 1, 1000);
   file.whole("num_attention_heads", decoder.heads, 1, 1024);
@@ -183,7 +116,7 @@ void read_decoder(const Settings& file, MusicDecoderSize& decoder) {
     file.refuse_kind("activation_function", "relu, gelu, gelu_new and silu");
 }
 
-void read_generation(const Settings& file, MusicgenConfig& config) {
+void read_generation(const JsonSection& file, MusicgenConfig& config) {
   MusicgenDefaults& defaults = config.defaults;
   // What starts a row also stands where the delays leave gaps.
   file.whole("bos_token_id", config.decoder.pad_token, 0, most_tokens);
@@ -237,7 +170,7 @@ MusicgenConfig MusicgenConfig::read(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   const std::string name = path.string();
   const Json tree = parse(path);
-  const Settings file(tree, "", name);
+  const JsonSection file(tree, "", name);
   std::string kind;
   if (tree.contains("model_type")) file.text("model_type", kind);
   if (kind == "musicgen_melody") {
@@ -261,7 +194,7 @@ MusicgenConfig MusicgenConfig::read(const std::filesystem::path& folder) {
   if (std::filesystem::exists(generation, ignored)) {
     const Json wishes = parse(generation);
     const std::string its_name = generation.string();
-    read_generation(Settings(wishes, "", its_name), config);
+    read_generation(JsonSection(wishes, "", its_name), config);
   }
   check_fit(config, name);
   return config;

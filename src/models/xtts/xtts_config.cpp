@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/json_section.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -42,67 +43,9 @@ std::string without_bare_infinity(std::string_view json) {
   return strict;
 }
 
-// Takes settings out of one object of the file, and says which one is wrong.
-class Section {
- public:
-  Section(const Json& object, std::string path, const std::string& file)
-      : object_(object), path_(std::move(path)), file_(file) {
-    if (!object_.is_null() && !object_.is_object()) refuse(path_, "an object");
-  }
-
-  bool has(const char* key) const {
-    return object_.is_object() && object_.contains(key) && !object_.at(key).is_null();
-  }
-  const Json& operator[](const char* key) const {
-    static const Json nothing;
-    return has(key) ? object_.at(key) : nothing;
-  }
-  void whole(const char* key, int64_t& value, int64_t least, int64_t most) const {
-    if (!has(key)) return;
-    const Json& found = object_.at(key);
-    // Python's settings may hold 4.0 where 4 is meant.
-    const double number = found.is_number() ? found.get<double>() : 0.5;
-    if (number != static_cast<double>(static_cast<int64_t>(number)) ||
-        number < static_cast<double>(least) || number > static_cast<double>(most))
-      refuse(key, fmt::format("a whole number from {} to {}", least, most));
-    value = static_cast<int64_t>(number);
-  }
-  void whole(const char* key, int& value, int64_t least, int64_t most) const {
-    int64_t wide = value;
-    whole(key, wide, least, most);
-    value = static_cast<int>(wide);
-  }
-  void real(const char* key, double& value, double least, double most) const {
-    if (!has(key)) return;
-    const double number = object_.at(key).is_number() ? object_.at(key).get<double>() : least - 1;
-    if (!(number >= least && number <= most))
-      refuse(key, fmt::format("a number from {} to {}", least, most));
-    value = number;
-  }
-  void flag(const char* key, bool& value) const {
-    if (!has(key)) return;
-    if (!object_.at(key).is_boolean()) refuse(key, "true or false");
-    value = object_.at(key).get<bool>();
-  }
-  [[noreturn]] void refuse(const std::string& key, const std::string& expected) const {
-    const std::string name = path_.empty() || path_ == key ? key : path_ + "." + key;
-    const std::string found =
-        object_.is_object() && object_.contains(key)
-            ? object_.at(key).dump(-1, ' ', true, Json::error_handler_t::replace)
-            : "something else";
-    throw Error(ErrorKind::corrupt, fmt::format("`{}`: {} is {}; expected {}", file_, name,
-                                                found.substr(0, 60), expected));
-  }
-
- private:
-  const Json& object_;
-  std::string path_;
-  const std::string& file_;
-};
-
 constexpr int64_t most_tokens = int64_t{1} << 24;
 
-void read_gpt(const Section& section, XttsGptSize& gpt) {
+void read_gpt(const JsonSection& section, XttsGptSize& gpt) {
   section.whole("gpt_layers", gpt.layers, 1, 1000);
   section.whole("gpt_n_model_channels", gpt.width, 1, 65536);
   section.whole("gpt_n_heads", gpt.heads, 1, 1024);
@@ -120,7 +63,7 @@ void read_gpt(const Section& section, XttsGptSize& gpt) {
   section.flag("gpt_use_perceiver_resampler", gpt.perceiver);
 }
 
-void read_sampling(const Section& section, XttsSampling& sampling, XttsVoiceOptions& voice) {
+void read_sampling(const JsonSection& section, XttsSampling& sampling, XttsVoiceOptions& voice) {
   section.real("temperature", sampling.temperature, 0, 100);
   section.real("length_penalty", sampling.length_penalty, -100, 100);
   section.real("repetition_penalty", sampling.repetition_penalty, 0.01, 1000);
@@ -132,7 +75,7 @@ void read_sampling(const Section& section, XttsSampling& sampling, XttsVoiceOpti
   section.flag("sound_norm_refs", voice.sound_norm_refs);
 }
 
-void read_languages(const Section& file, XttsConfig& config) {
+void read_languages(const JsonSection& file, XttsConfig& config) {
   if (!file.has("languages")) return;
   if (!file["languages"].is_array()) file.refuse("languages", "a list of names");
   config.languages.clear();
@@ -166,11 +109,11 @@ XttsConfig parse_xtts_config(std::string_view json, const std::string& name_for_
                 fmt::format("`{}` is not the config.json of a model: it is no JSON object",
                             name_for_errors));
   }
-  const Section file(tree, "", name_for_errors);
+  const JsonSection file(tree, "", name_for_errors);
   if (file.has("model") && file["model"] != "xtts") file.refuse("model", "\"xtts\"");
   if (!file.has("model_args")) file.refuse("model_args", "an object with the model's sizes");
   XttsConfig config = coqui_defaults();
-  const Section arguments(file["model_args"], "model_args", name_for_errors);
+  const JsonSection arguments(file["model_args"], "model_args", name_for_errors);
   read_gpt(arguments, config.gpt);
   arguments.whole("gpt_code_stride_len", config.code_stride, 1, 1'000'000);
   arguments.whole("input_sample_rate", config.input_rate, 1000, 1'000'000);
@@ -180,7 +123,7 @@ XttsConfig parse_xtts_config(std::string_view json, const std::string& name_for_
     config.tokenizer_file = arguments["tokenizer_file"].get<std::string>();
   read_sampling(file, config.sampling, config.voice);
   read_languages(file, config);
-  const Section ours(file["tandem"], "tandem", name_for_errors);
+  const JsonSection ours(file["tandem"], "tandem", name_for_errors);
   ours.whole("mel_channels", config.mel_channels, 1, 4096);
   ours.whole("vocoder_width", config.vocoder_width, 1, 65536);
   ours.whole("speaker_width", config.speaker_width, 1, 65536);
