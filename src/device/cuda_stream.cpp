@@ -4,6 +4,7 @@
 #include "tandem/error.h"
 
 #ifdef TANDEM_WITH_CUDA
+#include <ATen/Context.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -11,6 +12,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "device/cuda_owner.h"
 
@@ -64,9 +66,18 @@ void limit_cache(const LogicalDevice& device) {
   c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, share), info.cuda_index);
 }
 
+// cuDNN's attention copies its scalars from host memory that is gone when a captured step is
+// replayed (github.com/pytorch/pytorch/issues/169849): non-finite gradients, illegal accesses. The
+// other kinds of attention have no such copies.
+void leave_cudnn_attention_out() {
+  static std::once_flag once;
+  std::call_once(once, [] { at::globalContext().setSDPUseCuDNN(false); });
+}
+
 }  // namespace
 
 std::unique_ptr<Stream> make_cuda_stream(LogicalDevice& device) {
+  leave_cudnn_attention_out();
   const auto index = static_cast<c10::DeviceIndex>(device.info().cuda_index);
   c10::cuda::CUDAGuard guard(index);
   c10::cuda::CUDACachingAllocator::init(c10::cuda::device_count());

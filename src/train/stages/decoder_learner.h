@@ -36,8 +36,9 @@ class DecoderLearner final : public Learner {
   std::vector<Phase> phases() override;
   std::vector<std::string> terms() const override;
   at::Tensor add_gradients(size_t phase, const Batch& batch, const StepValues& values) override;
-  // Captured passes were seen to end in illegal memory accesses on an H200 (LibTorch 2.11, batches
-  // prepared beside them), the same passes launched one by one never; the cause is not known.
+  // Captured passes were seen to end in illegal memory accesses on an H200, with LibTorch's cuDNN
+  // attention in them. It is off now (device/cuda_stream.cpp); until captured passes were seen to
+  // hold without it they are launched one by one.
   bool captures() const override { return false; }
   std::vector<std::string> measures() const override;
   Measured validate(const Batch& batch) override;
