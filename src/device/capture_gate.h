@@ -1,6 +1,7 @@
-// While a thread captures a step on a GPU, no other thread of ours launches work there. CUDA allows
-// it in the thread-local mode of capture, but with libraries that make plans and take memory on the
-// way (cuFFT, cuDNN) captured steps were seen to read memory that is not there.
+// While a thread captures a step on a GPU, no other thread of ours launches work there. Batches may
+// be prepared on the very stream that is captured (data.optimize_cpu_gpu_overlap=false) and would
+// become part of the step; and libraries that make plans on the way (cuFFT, cuDNN) are not asked to
+// do so beside a capture.
 //
 // Who launches holds the gate shared, for as long as it launches and never while it waits for
 // others; who captures holds it alone. One gate a GPU, whatever shares of it there are. Off CUDA
