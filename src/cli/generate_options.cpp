@@ -255,7 +255,8 @@ MusicEngineOptions music_engine_options(const Config& config) {
                        : type == "float16"  ? "fp16"
                                             : "auto",
           .cache = config.generation.kv_cache,
-          .use_cache = config.generation.use_cache};
+          .use_cache = config.generation.use_cache,
+          .pin_memory = config.data.pin_memory};
 }
 
 std::vector<Option> generate_options() {

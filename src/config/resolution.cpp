@@ -42,7 +42,6 @@ void Resolution::apply(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
     const auto matches = addressed(find_known(entry.name, entry.place), entry.value);
     for (const Match& match : matches) apply_one(match, entry);
-    if (given_by_a_person(entry.source.layer)) notice_unread(matches, entry);
   }
 }
 
@@ -75,20 +74,6 @@ void Resolution::remember(const Match& match, const Entry& entry, const Value& v
                                                before->place, format_value(value), now.place));
   }
   *before = now;
-}
-
-void Resolution::notice_unread(const std::vector<Match>& matches, const Entry& entry) {
-  const auto is_read = [](const Match& match) { return match.setting->readers != 0; };
-  if (std::any_of(matches.begin(), matches.end(), is_read)) return;
-  for (const Match& match : matches) {
-    const Setting& setting = *match.setting;
-    // A file may list every value, as the one in a run's folder does.
-    const bool says_nothing = entry.source.layer == Source::Layer::file &&
-                              setting.get(out_.config) == setting.default_value;
-    if (says_nothing) continue;
-    notice(
-        fmt::format("`{}` is accepted, but no command of this version reads it yet", setting.key));
-  }
 }
 
 void Resolution::remove(const std::string& name, const std::string& place) {

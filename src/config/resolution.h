@@ -35,7 +35,6 @@ class Resolution {
 
   void apply_one(const Match& match, const Entry& entry);
   void remember(const Match& match, const Entry& entry, const Value& value);
-  void notice_unread(const std::vector<Match>& matches, const Entry& entry);
 
   Resolved out_;
   std::map<const Setting*, std::vector<Given>> given_;

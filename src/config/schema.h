@@ -49,7 +49,7 @@ struct Setting {
   std::vector<std::string> aliases;    // other names, dotted, as good as the key
   std::vector<std::string> old_names;  // other names, dotted, that bring a notice
   std::string env;                     // "TANDEM_TRAINING_MULTI_GPU"
-  uint32_t readers = 0;                // 0: accepted, but no command of this version reads it
+  uint32_t readers = 0;                // at least one command
 
   std::function<Value(const Config&)> get;
   // The value must have passed `checked_value` (config/check.h).

@@ -112,7 +112,7 @@ std::vector<Setting> data_settings() {
           .readers(read_by_train | read_by_bench)
           .help("Copies and computation run on different streams."),
       row_of(&DataConfig::pin_memory, "data.pin_memory")
-          .readers(read_by_train | read_by_bench)
+          .readers(read_by_train | read_by_bench | read_by_generate)
           .help("Page-locked host memory for copies."),
       row_of(&DataConfig::prefetch_factor, "data.prefetch_factor")
           .range(1, 1024)

@@ -57,7 +57,8 @@ class CudaMusicEngine final : public MusicEngine {
       });
       decoder_ =
           std::make_unique<CudaMusicDecoder>(model.decoder, decoder_options(options), stream_);
-      sound_ = std::make_unique<CudaMusicSound>(model.codec, config_.decoder, device_);
+      sound_ = std::make_unique<CudaMusicSound>(model.codec, config_.decoder, device_,
+                                                options.pin_memory);
     });
   }
 

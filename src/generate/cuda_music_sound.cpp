@@ -22,8 +22,8 @@ constexpr int64_t clips_at_once = 32;
 }  // namespace
 
 CudaMusicSound::CudaMusicSound(const Encodec& codec, const MusicDecoderSize& decoder,
-                               LogicalDevice& device)
-    : decoder_(decoder), codec_(codec), device_(device) {
+                               LogicalDevice& device, bool pinned)
+    : decoder_(decoder), codec_(codec), device_(device), pinned_(pinned) {
   codec_.visit("", [&](const std::string&, at::Tensor& tensor) {
     tensor = tensor.to(device.torch_device());
   });
@@ -50,7 +50,7 @@ void CudaMusicSound::reserve(int64_t frames, int64_t clips) {
   if (frames <= frames_ && at_once <= clips_) return;
   release();
   staging_ = at::empty({at_once * decoder_.channels * frames * codec_.size.hop()},
-                       at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+                       at::TensorOptions().dtype(at::kFloat).pinned_memory(pinned_));
   if (CudaCodec::fits(codec_.size)) fast_ = std::make_unique<CudaCodec>(codec_, frames, at_once);
   frames_ = frames;
   clips_ = at_once;

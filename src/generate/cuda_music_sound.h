@@ -21,8 +21,10 @@ class CudaCodec;
 
 class CudaMusicSound {
  public:
-  // The codec is copied to the device. `decoder`: its channels and codebooks.
-  CudaMusicSound(const Encodec& codec, const MusicDecoderSize& decoder, LogicalDevice& device);
+  // The codec is copied to the device. `decoder`: its channels and codebooks. `pinned`: sound comes
+  // to the host through page-locked memory.
+  CudaMusicSound(const Encodec& codec, const MusicDecoderSize& decoder, LogicalDevice& device,
+                 bool pinned);
   ~CudaMusicSound();  // waits for what is open
 
   // Takes the memory for clips of that many frames, if what is there is too small; waits for open
@@ -48,9 +50,10 @@ class CudaMusicSound {
   MusicDecoderSize decoder_;
   Encodec codec_;
   LogicalDevice& device_;
+  const bool pinned_;
   std::unique_ptr<CudaCodec> fast_;  // where its kernels fit the codec
   int64_t frames_ = 0, clips_ = 0;
-  at::Tensor staging_;  // pinned, for `clips_` clips
+  at::Tensor staging_;  // on the host, for `clips_` clips
 
   mutable std::mutex mutex_;  // all below
   std::condition_variable changed_;

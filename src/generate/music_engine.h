@@ -71,6 +71,7 @@ struct MusicEngineOptions {
   std::string precision = "auto";  // fp32, fp16, bf16; auto: fp16 on a GPU that can, fp32 elsewhere
   std::string cache = "same";      // of keys and values: "same" as the products, or "int8"
   bool use_cache = true;           // false: everything is computed again at each step (slow)
+  bool pin_memory = true;          // sound comes to the host through page-locked memory
 };
 
 // The model must outlive the engine. Chooses the CUDA engine on a GPU of compute capability 8.0 and

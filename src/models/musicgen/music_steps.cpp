@@ -100,8 +100,7 @@ void MusicSteps::read_texts(const std::vector<at::Tensor>& texts) {
     const int64_t length = text_lengths_[static_cast<size_t>(clip)];
     if (length == 0) continue;
     at::Tensor states = texts[static_cast<size_t>(clip)];
-    if (weights_.text_projection.weight.defined()) states = weights_.text_projection(states);
-    states = states.contiguous();
+    states = projected(states.contiguous());
     for (size_t i = 0; i < weights_.blocks.size(); ++i) {
       const at::Tensor both = product(states, weights_.blocks[i].cross_keyvalue)
                                   .view({length, 2, size.heads, size.head_width()});
@@ -116,6 +115,14 @@ void MusicSteps::read_texts(const std::vector<at::Tensor>& texts) {
         .narrow(2, 0, std::max<int64_t>(text_lengths_[static_cast<size_t>(clip)], 1))
         .fill_(true);
   text_mask_ = mask.to(weights_.positions.device());
+}
+
+// By rows as all products are: a BLAS gives other bits on another number of threads.
+at::Tensor MusicSteps::projected(const at::Tensor& states) const {
+  const Linear& projection = weights_.text_projection;
+  if (!projection.weight.defined()) return states;
+  if (options_.batched) return projection(states);
+  return row_product_cpu(states, projection.weight.t().contiguous(), projection.bias);
 }
 
 at::Tensor MusicSteps::product(const at::Tensor& x, const at::Tensor& weight) const {

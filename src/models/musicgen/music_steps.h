@@ -61,6 +61,7 @@ class MusicSteps {
 
  private:
   void read_texts(const std::vector<at::Tensor>& texts);
+  at::Tensor projected(const at::Tensor& states) const;
   at::Tensor product(const at::Tensor& x, const at::Tensor& weight) const;
   at::Tensor activated(at::Tensor x) const;
   at::Tensor attend(const at::Tensor& qkv, size_t layer, int64_t columns);
