@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <mutex>
 #include <thread>
 
 #include "audio/file/write_audio.h"
@@ -20,7 +19,8 @@
 namespace tandem {
 namespace {
 
-// Writes clips as float32 WAV with two threads, and tells when the last of each batch is on disk.
+// Writes clips as float32 WAV in the order they come, and tells when the last of each batch is on
+// disk. One thread: with two, a later batch could be on disk before an earlier one.
 class TimedWriter {
  public:
   TimedWriter(int64_t batch, int64_t batches, int rate)
@@ -28,7 +28,7 @@ class TimedWriter {
     folder_ = std::filesystem::temp_directory_path() /
               ("tandem-bench-" + std::to_string(Clock::now().time_since_epoch().count()));
     std::filesystem::create_directories(folder_);
-    for (int i = 0; i < 2; ++i) threads_.emplace_back([this] { serve(); });
+    thread_ = std::thread([this] { serve(); });
   }
   ~TimedWriter() {
     close();
@@ -40,8 +40,7 @@ class TimedWriter {
   }
   void close() {
     queue_.close();
-    for (std::thread& thread : threads_)
-      if (thread.joinable()) thread.join();
+    if (thread_.joinable()) thread_.join();
   }
   Clock::time_point written(size_t batch) const { return written_[batch]; }
 
@@ -58,7 +57,6 @@ class TimedWriter {
       write_wav((folder_ / name).string(),
                 {frames.const_data_ptr<float>(), static_cast<size_t>(frames.numel())},
                 static_cast<int>(frames.size(1)), rate_, SampleFormat::float32);
-      std::lock_guard lock(mutex_);
       if (--left_[clip->batch] == 0) written_[clip->batch] = Clock::now();
     }
   } catch (...) {
@@ -68,10 +66,9 @@ class TimedWriter {
   int rate_;
   std::filesystem::path folder_;
   BoundedQueue<Clip> queue_{256};
-  std::mutex mutex_;
   std::vector<int64_t> left_;
   std::vector<Clock::time_point> written_;
-  std::vector<std::thread> threads_;
+  std::thread thread_;
 };
 
 std::vector<MusicRequest> requests_of(const MusicBenchOptions& options, int64_t batch,
