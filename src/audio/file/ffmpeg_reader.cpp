@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "audio/file/child_process.h"
 #include "audio/file/claims.h"
 #include "audio/file/wav_layout.h"
+#include "util/child_process.h"
 
 namespace tandem {
 namespace {
@@ -146,7 +146,8 @@ std::unique_ptr<AudioFile> open_with_ffmpeg(const FileSlice& source, const Conte
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                             std::chrono::duration<double>(std::min(allowed, 86400.0)));
-  ChildProcess child(command_for(source, content, options.program), source.descriptor(), deadline);
+  ChildProcess child(command_for(source, content, options.program),
+                     {.input = source.descriptor(), .deadline = deadline});
   if (child.start_error() == ENOENT) throw_without_program(source, content, options.program);
   if (child.start_error() != 0) {
     throw AudioError(AudioFault::unreadable,

@@ -1,5 +1,6 @@
 // Another program, started with a list of words (never a shell), whose output is read as it comes.
-// What it says on standard error is kept, its end. Destroying the object ends the program.
+// What it says on standard error is kept, its end, unless it runs in the foreground. Destroying the
+// object ends the program.
 #pragma once
 
 #include <sys/types.h>
@@ -13,13 +14,19 @@
 
 namespace tandem {
 
+struct ChildOptions {
+  int input = -1;  // an open file, which the program gets as descriptor 3; -1: none
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  // Its complaints go where ours go, and Ctrl-C reaches it as it reaches us. Otherwise it has a
+  // process group of its own, and ending it ends what it started.
+  bool foreground = false;
+};
+
 class ChildProcess {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-
-  // `words[0]` is looked for in PATH. The program gets `input`, an open file, as descriptor 3, and
-  // nothing to read on standard input. Look at start_error() before anything else.
-  ChildProcess(const std::vector<std::string>& words, int input, Time deadline);
+  // `words[0]` is looked for in PATH. The program has nothing to read on standard input. Look at
+  // start_error() before anything else.
+  explicit ChildProcess(const std::vector<std::string>& words, const ChildOptions& options = {});
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -28,8 +35,9 @@ class ChildProcess {
   // Bytes of its standard output, as many as there are by now; 0 at the end. At the deadline the
   // program is ended: then timed_out(), and 0.
   size_t read(std::span<std::byte> into);
+  std::string read_all();
   bool timed_out() const { return timed_out_; }
-  // After the end of its output: 0 when the program says that all went well.
+  // After the end of its output: its exit code, or 128 + the signal that ended it.
   int wait();
   // The last line it wrote to standard error, without control characters.
   std::string last_words() const;
@@ -40,7 +48,7 @@ class ChildProcess {
 
   pid_t child_ = -1;
   int output_ = -1, errors_ = -1;
-  Time deadline_;
+  ChildOptions options_;
   int start_error_ = 0;
   bool timed_out_ = false;
   std::string said_;

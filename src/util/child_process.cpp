@@ -1,4 +1,4 @@
-#include "audio/file/child_process.h"
+#include "util/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -51,16 +51,16 @@ struct Pipe {
 struct SpawnPlan {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
-  SpawnPlan() {
+  explicit SpawnPlan(bool own_group) {
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    // Its own group, so that Ctrl-C is ours to handle and ending it ends what it started; signals
-    // as a program expects them, whatever we block or ignore.
+    // Signals as a program expects them, whatever we block or ignore.
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
+    const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
     posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        &attributes, static_cast<short>(group | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
@@ -73,20 +73,22 @@ struct SpawnPlan {
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::vector<std::string>& words, int input, Time deadline)
-    : deadline_(deadline) {
+ChildProcess::ChildProcess(const std::vector<std::string>& words, const ChildOptions& options)
+    : options_(options) {
   Pipe output, errors;
   Descriptor file;
-  file.raise(input);
-  if (file.number() < 0 || !output.open() || !errors.open()) {
+  const bool given = options.input >= 0;
+  if (given) file.raise(options.input);
+  if ((given && file.number() < 0) || !output.open() || (!options.foreground && !errors.open())) {
     start_error_ = errno;
     return;
   }
-  SpawnPlan plan;
+  SpawnPlan plan(!options.foreground);
   posix_spawn_file_actions_addopen(&plan.actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&plan.actions, output.write_end.number(), 1);
-  posix_spawn_file_actions_adddup2(&plan.actions, errors.write_end.number(), 2);
-  posix_spawn_file_actions_adddup2(&plan.actions, file.number(), 3);
+  if (!options.foreground)
+    posix_spawn_file_actions_adddup2(&plan.actions, errors.write_end.number(), 2);
+  if (given) posix_spawn_file_actions_adddup2(&plan.actions, file.number(), 3);
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -109,7 +111,7 @@ ChildProcess::~ChildProcess() {
 
 void ChildProcess::end() {
   if (child_ <= 0) return;
-  ::kill(-child_, SIGKILL);
+  ::kill(options_.foreground ? child_ : -child_, SIGKILL);
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;
@@ -130,8 +132,8 @@ void ChildProcess::keep_errors() {
 
 size_t ChildProcess::read(std::span<std::byte> into) {
   while (output_ >= 0) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        options_.deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
       timed_out_ = true;
       end();
@@ -151,6 +153,13 @@ size_t ChildProcess::read(std::span<std::byte> into) {
   return 0;
 }
 
+std::string ChildProcess::read_all() {
+  std::string text;
+  std::byte block[4096];
+  while (const size_t got = read(block)) text.append(reinterpret_cast<const char*>(block), got);
+  return text;
+}
+
 int ChildProcess::wait() {
   int status = 0;
   while (child_ > 0) {
@@ -166,9 +175,10 @@ int ChildProcess::wait() {
         keep_errors();
         rest.fd = errors_;
       }
-      return ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+      if (ended < 0) return 128;
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
-    if (std::chrono::steady_clock::now() >= deadline_) {
+    if (std::chrono::steady_clock::now() >= options_.deadline) {
       timed_out_ = true;
       end();
     }
