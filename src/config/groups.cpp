@@ -17,6 +17,22 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char* local_folder = "local";
+
+bool is_local(const std::string& group, const std::string& choice) {
+  return group == preset_group && choice.starts_with(std::string(local_folder) + "/");
+}
+
+void add_choices(const fs::path& folder, const fs::path& named_from,
+                 std::vector<std::string>& out) {
+  std::error_code missing;
+  for (const fs::directory_entry& file : fs::recursive_directory_iterator(folder, missing)) {
+    if (file.path().extension() == ".yaml")
+      out.push_back(
+          file.path().lexically_relative(named_from).replace_extension().generic_string());
+  }
+}
+
 // A choice stays inside its group's folder.
 bool is_safe(const std::string& choice) {
   const std::vector<std::string> parts = split(choice, '/');
@@ -36,7 +52,7 @@ fs::path choice_file(const std::string& group, const std::string& choice,
   }
   const std::vector<std::string> all = group_choices(group);
   if (std::find(all.begin(), all.end(), choice) != all.end())
-    return config_dir() / group / (choice + ".yaml");
+    return (is_local(group, choice) ? config_dir() : config_dir() / group) / (choice + ".yaml");
   if (all.empty()) {
     throw Error(ErrorKind::config,
                 fmt::format("`{}` has no named sets of values ({}); expected `{}.name=value`",
@@ -52,11 +68,8 @@ fs::path choice_file(const std::string& group, const std::string& choice,
 std::vector<std::string> group_choices(const std::string& group) {
   const fs::path folder = config_dir() / group;
   std::vector<std::string> out;
-  std::error_code missing;
-  for (const fs::directory_entry& file : fs::recursive_directory_iterator(folder, missing)) {
-    if (file.path().extension() == ".yaml")
-      out.push_back(file.path().lexically_relative(folder).replace_extension().generic_string());
-  }
+  add_choices(folder, folder, out);
+  if (group == preset_group) add_choices(config_dir() / local_folder, config_dir(), out);
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -110,6 +123,24 @@ std::string preset_for_gpu(std::string_view gpu_name) {
     if (has(model)) return model;
   }
   return "";
+}
+
+std::string local_preset_for_gpu(std::string_view gpu_name) {
+  std::string name;
+  for (const char c : lower(gpu_name)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (plain)
+      name += c;
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
+  }
+  while (name.ends_with('-')) name.pop_back();
+  if (name.starts_with("nvidia-")) name.erase(0, 7);
+  return std::string(local_folder) + "/" + (name.empty() ? "cpu" : name);
+}
+
+fs::path local_preset_file(std::string_view gpu_name) {
+  return config_dir() / (local_preset_for_gpu(gpu_name) + ".yaml");
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <set>
 
 #include "config/entry.h"
@@ -60,7 +61,11 @@ class Layers {
 
   void apply_preset(std::string name, const std::string& place) {
     if (name == "auto") {
-      name = preset_for_gpu(request_.gpu_name);
+      // What was measured here goes before what was guessed for all cards of that name.
+      std::error_code ignored;
+      name = std::filesystem::exists(local_preset_file(request_.gpu_name), ignored)
+                 ? local_preset_for_gpu(request_.gpu_name)
+                 : preset_for_gpu(request_.gpu_name);
       if (name.empty()) {
         const std::string why =
             request_.gpu_name.empty()
