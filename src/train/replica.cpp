@@ -11,6 +11,7 @@
 #include "nn/checksum.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
+#include "train/step_observer.h"
 #include "util/counted_random.h"
 #include "util/log.h"
 
@@ -25,8 +26,8 @@ Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
       config_(config),
       group_(group),
       learner_(std::move(learner)),
-      graphs_(device, config.enable_graph_mode && !config.enable_eager_debug &&
-                          learner_->captures()),
+      graphs_(device,
+              config.enable_graph_mode && !config.enable_eager_debug && learner_->captures()),
       update_graphs_(device, config.enable_graph_mode && !config.enable_eager_debug) {
   DeviceScope scope(device);
   const at::TensorOptions number = scope.options().dtype(at::kFloat);
@@ -72,6 +73,27 @@ int64_t Replica::parameters() const {
   return count;
 }
 
+std::vector<std::pair<std::string, uint64_t>> Replica::bytes_by_part() {
+  std::vector<std::pair<std::string, uint64_t>> parts = {
+      {"weights", 0}, {"gradients", 0}, {"moments", 0}, {"moving average", 0}, {"buffers", 0}};
+  const auto add = [&](size_t part, const at::Tensor& tensor) {
+    if (tensor.defined()) parts[part].second += tensor.nbytes();
+  };
+  for (const PhaseParts& phase : phases_) {
+    for (const AdamWBuffers& arena : phase.store->arenas()) {
+      add(0, arena.weight);
+      add(0, arena.low);
+      add(1, arena.gradient);
+      add(2, arena.mean);
+      add(2, arena.square);
+      add(3, arena.average);
+    }
+  }
+  for (const auto& [name, buffer] : learner_->buffers()) add(4, buffer);
+  std::erase_if(parts, [](const auto& part) { return part.second == 0; });
+  return parts;
+}
+
 int64_t Replica::reduced_early() const {
   int64_t count = 0;
   for (const PhaseParts& phase : phases_) count += phase.reducer ? phase.reducer->early() : 0;
@@ -90,31 +112,47 @@ void Replica::set_inputs(const StepRequest& request) {
 
 at::Tensor Replica::step(const StepRequest& request) {
   DeviceScope scope(device_);
-  set_inputs(request);
   const int64_t micro_batches = config_.gradient_accumulation_steps;
-  // Gradients are on their way to the other replicas before a pass ends: they must be wrong from
-  // the start.
-  const at::Tensor scale = values_.scale.clone();
-  if (request.poison) values_.scale.fill_(NAN);
+  at::Tensor scale;
+  {
+    const StepMark mark(request.observer, StepPart::inputs);
+    set_inputs(request);
+    // Gradients are on their way to the other replicas before a pass ends: they must be wrong from
+    // the start.
+    scale = values_.scale.clone();
+    if (request.poison) values_.scale.fill_(NAN);
+  }
+  const auto batch_of = [&](int64_t i) {
+    const StepMark mark(request.observer, StepPart::wait);
+    return request.batch(i);
+  };
   at::Tensor terms;
   std::vector<at::Tensor> outcomes;
   for (int64_t i = 0; i < micro_batches; ++i) {
-    const Batch& batch = *request.batch(i);
+    const Batch& batch = *batch_of(i);
     const bool last = i + 1 == micro_batches;
     for (size_t phase = 0; phase < phases_.size(); ++phase) {
       values_.first = i == 0;
       const at::Tensor part = add_gradients(phase, batch, last, request);
       // A captured pass gives its result at the same address every time.
       terms = terms.defined() ? terms + part : part.clone();
+      const StepMark mark(last ? request.observer : nullptr, StepPart::optimizer,
+                          static_cast<int>(phase));
       if (last) outcomes.push_back(update(phase));
     }
   }
+  const StepMark mark(request.observer, StepPart::finish);
   at::NoGradGuard no_grad;
   if (request.poison) values_.scale.copy_(scale);
+  return finish(std::move(terms), std::move(outcomes));
+}
+
+at::Tensor Replica::finish(at::Tensor terms, std::vector<at::Tensor> outcomes) {
   if (group_)
     for (const at::Tensor& sums : learner_->sums()) group_->all_reduce(sums, Reduce::sum)->wait();
   learner_->finish_step(values_);
   if (scale_) scale_->update(outcomes.back()[0]);
+  const int64_t micro_batches = config_.gradient_accumulation_steps;
   if (micro_batches > 1) terms = terms / static_cast<double>(micro_batches);
   if (group_) {
     terms = terms.clone();
@@ -173,9 +211,13 @@ at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
     throw Error(ErrorKind::memory,
                 fmt::format("{} has no memory left, on purpose", device_.name()));
   GradientReducer* reducer = last ? phases_[phase].reducer.get() : nullptr;
-  PassGraphs::Shape& shape =
-      graphs_.begin(batch, learner_->shape_of(batch) * 8 + static_cast<int64_t>(phase) * 2 +
-                               (values_.first ? 1 : 0));
+  const int at_phase = static_cast<int>(phase);
+  const auto begin = [&]() -> PassGraphs::Shape& {
+    const StepMark mark(request.observer, StepPart::copy, at_phase);
+    return graphs_.begin(batch, learner_->shape_of(batch) * 8 + static_cast<int64_t>(phase) * 2 +
+                                    (values_.first ? 1 : 0));
+  };
+  PassGraphs::Shape& shape = begin();
   const Batch& inputs = graphs_.inputs(shape, batch);
   // A replayed pass calls no hooks, and one that is being captured must not set collectives off:
   // then all gradients go at the end.
@@ -183,15 +225,19 @@ at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
   if (reducer && learner_->pieces(phase) == 1 && !graphs_.replays(shape)) reducer->watch();
   at::Tensor terms;
   for (int piece = 0; piece < learner_->pieces(phase); ++piece) {
-    terms = graphs_.run(shape, static_cast<size_t>(piece), [&] {
-      return learner_->pieces(phase) == 1 ? learner_->add_gradients(phase, inputs, values_)
-                                          : learner_->add_piece(phase, piece, inputs, values_);
-    });
+    {
+      const StepMark mark(request.observer, StepPart::pass, at_phase, piece);
+      terms = graphs_.run(shape, static_cast<size_t>(piece), [&] {
+        return learner_->pieces(phase) == 1 ? learner_->add_gradients(phase, inputs, values_)
+                                            : learner_->add_piece(phase, piece, inputs, values_);
+      });
+    }
     if (reducer && learner_->pieces(phase) > 1 && !captures)
       reducer->final_from(learner_->final_from(phase, piece));
   }
   graphs_.end(shape);
   if (request.poison) terms = terms * NAN;
+  const StepMark mark(reducer ? request.observer : nullptr, StepPart::reduction, at_phase);
   if (reducer) reducer->finish();
   return terms;
 }

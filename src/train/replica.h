@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/run_folder.h"
@@ -17,6 +19,7 @@
 namespace tandem {
 
 class LogicalDevice;
+class StepObserver;
 struct TrainingConfig;
 
 // What a step needs from outside.
@@ -27,6 +30,7 @@ struct StepRequest {
   bool out_of_memory = false;  // the device pretends to have none, for tests
   // Batches of this step, one after another.
   std::function<const Batch*(int64_t micro_batch)> batch;
+  StepObserver* observer = nullptr;  // hears of the step's parts
 };
 
 class Replica {
@@ -50,6 +54,8 @@ class Replica {
   Learner& learner() { return *learner_; }
   LogicalDevice& device() const { return device_; }
   int64_t parameters() const;
+  // What it keeps on the device from step to step: weights, gradients, moments, …
+  std::vector<std::pair<std::string, uint64_t>> bytes_by_part();
   int64_t captures() const { return graphs_.captures(); }
   int64_t reduced_early() const;
   int64_t divisions() const { return divisions_; }  // parts a batch is worked on in, for memory
@@ -75,6 +81,7 @@ class Replica {
   at::Tensor add_gradients(size_t phase, const Batch& batch, bool last, const StepRequest& request);
   at::Tensor add_part(size_t phase, const Batch& batch, bool last, const StepRequest& request);
   at::Tensor update(size_t phase);
+  at::Tensor finish(at::Tensor terms, std::vector<at::Tensor> outcomes);
   void set_inputs(const StepRequest& request);
   NamedTensors rest();
 
