@@ -1,0 +1,51 @@
+// What GPUs did while it is on: kernels, copies and fills with their streams and times, captured
+// ones included. LibTorch's own profiler (Kineto) asks the driver for it. Without a GPU there is
+// nothing to trace and nothing is said.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "util/clock.h"
+
+namespace tandem {
+
+struct TracedKernel {
+  std::string name;
+  int cuda_device = 0;
+  int64_t stream = 0;
+  double start = 0, end = 0;  // seconds since the origin
+  double bytes = 0;           // of a copy or a fill
+  bool copies = false;        // a copy between memories, or a fill
+};
+
+struct KernelRecord {
+  std::vector<TracedKernel> kernels;  // by their start
+  std::string failure;                // why there are none; empty: nothing went wrong
+};
+
+class KernelTrace {
+ public:
+  explicit KernelTrace(Clock::time_point origin);
+  ~KernelTrace();
+  KernelTrace(const KernelTrace&) = delete;
+  KernelTrace& operator=(const KernelTrace&) = delete;
+
+  // Start and stop on the same thread, the devices idle. A profiler that cannot start (no
+  // permission for the counters, another one attached) is no failure of the profile: the record
+  // says why.
+  void start();
+  KernelRecord stop();
+
+ private:
+  const Clock::time_point origin_;
+  bool running_ = false;
+  std::string failure_;
+};
+
+// "void at::native::foo<float, 4>(...)" -> "at::native::foo": instances of one kernel count
+// together, and names fit a table.
+std::string short_kernel_name(const std::string& name);
+
+}  // namespace tandem

@@ -1,0 +1,313 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+#include <thread>
+
+#include "device/communicator.h"
+#include "device/device_scope.h"
+#include "device/registry.h"
+#include "observe/profile_training.h"
+#include "tandem/config.h"
+#include "tandem/error.h"
+#include "train/loss_reader.h"
+#include "train/plan.h"
+#include "train/replica.h"
+#include "train/stage.h"
+#include "train/stages/low_precision.h"
+#include "util/log.h"
+
+namespace tandem {
+namespace {
+
+// Named like the parts of the memory's table.
+constexpr const char* queued_batches = "batches that wait";
+constexpr const char* rest_of_memory = "captured inputs and the rest";
+
+// Where a step runs on the host its thread's own processor time tells what was added to it, and
+// other programs do not disturb; a GPU's steps take as long as the clock says.
+double seconds_of_work(const LogicalDevice& device) {
+  if (device.kind() == DeviceKind::cuda)
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+class ProfileRun {
+ public:
+  ProfileRun(const Config& config, const ProfileOptions& options)
+      : config_(config), options_(options), plan_(make_plan(config)) {
+    if (!config.data.train_data)
+      throw Error(ErrorKind::config, "no training data was given").hint("add --train-data PATH");
+  }
+
+  Profile run() {
+    create();
+    start_feed();
+    log_info("warming up: {} steps", options_.warm_up);
+    live(options_.warm_up, nullptr);
+    log_info("timing the parts of {} steps", options_.steps);
+    for (size_t rank = 0; rank < replicas_.size(); ++rank)
+      profile_.replicas[rank].captures = replicas_[rank]->captures();
+    live(options_.steps, &ProfiledReplica::timed);
+    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
+      ProfiledReplica& found = profile_.replicas[rank];
+      found.captures = replicas_[rank]->captures() - found.captures;
+      found.feed = feed_->counters(static_cast<int>(rank));
+    }
+    trace();
+    note_memory();
+    measure_cost();
+    feed_.reset();
+    if (options_.limits)
+      for (ProfiledReplica& found : profile_.replicas)
+        found.limits = measure_limits(*found.device, config_.training.precision);
+    return std::move(profile_);
+  }
+
+ private:
+  int64_t traced_steps() const { return std::min(options_.traced_steps, options_.steps); }
+
+  void create() {
+    DeviceRegistry& registry = DeviceRegistry::get();
+    set_precision(config_.training.precision, config_.training.deterministic);
+    profile_.data_device = &registry.find(plan_.strategy.data_device);
+    stage_ = make_stage(config_, *profile_.data_device, /*bad_list=*/"");
+    std::vector<LogicalDevice*> devices;
+    for (const std::string& name : plan_.strategy.replicas) devices.push_back(&registry.find(name));
+    if (devices.size() > 1) {
+      const std::chrono::duration<double> timeout(config_.training.collective_timeout);
+      groups_ = make_in_process_group(
+          devices, std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
+    }
+    for (size_t rank = 0; rank < devices.size(); ++rank) {
+      DeviceScope scope(*devices[rank]);
+      profile_.replicas.push_back({.device = devices[rank]});
+      replicas_.push_back(std::make_unique<Replica>(
+          *devices[rank], stage_->make_learner(*devices[rank]), config_.training, group(rank)));
+    }
+    for (const Phase& phase : replicas_[0]->learner().phases())
+      profile_.phases.push_back(phase.name);
+    profile_.stage = config_.training.stage;
+    profile_.precision = config_.training.precision;
+    profile_.rows = plan_.batch_size;
+    profile_.accumulation = plan_.accumulation;
+    profile_.tokens_a_step = stage_->tokens_a_batch() * static_cast<double>(plan_.accumulation);
+    last_batches_.resize(devices.size());
+    failures_.resize(devices.size());
+  }
+
+  void start_feed() {
+    std::vector<uint64_t> before;
+    for (const ProfiledReplica& found : profile_.replicas)
+      before.push_back(found.device->memory().used());
+    FeedOptions options = feed_options(config_.data);
+    options.end_batch = INT32_MAX;  // as in a long run, it is never done while we look
+    options.capacity = plan_.queue_capacity;
+    std::vector<LogicalDevice*> models;
+    for (const ProfiledReplica& found : profile_.replicas) models.push_back(found.device);
+    feed_ = std::make_unique<Feed>(stage_->batches(), *profile_.data_device, models, options);
+    // A run that has begun long ago is what is asked for.
+    feed_->wait_until_full(std::chrono::duration<double>(config_.data.model_start_delay));
+    for (size_t rank = 0; rank < before.size(); ++rank) {
+      const uint64_t used = profile_.replicas[rank].device->memory().used();
+      waiting_.push_back(used > before[rank] ? used - before[rank] : 0);
+    }
+  }
+
+  // Steps on batches of the feed. `into`: where they are recorded, or nowhere.
+  void live(int64_t steps, std::vector<RecordedStep> ProfiledReplica::*into) {
+    const int64_t first = next_step_;
+    next_step_ += steps;
+    on_every_rank([&](size_t rank) {
+      ProfiledReplica& found = profile_.replicas[rank];
+      std::optional<BatchLease> lease;
+      const auto next = [&](int64_t) {
+        lease.reset();
+        std::optional<BatchLease> batch = feed_->next(static_cast<int>(rank));
+        if (!batch) throw Error(ErrorKind::internal, "the feed ended before the profile did");
+        lease.emplace(std::move(*batch));
+        return &**lease;
+      };
+      std::optional<StepRecorder> recorder;
+      if (into) recorder.emplace(*found.device, origin_, steps);
+      found.device->compute_stream().synchronize();
+      const auto start = Clock::now();
+      take_steps(rank, first, steps, next, recorder ? &*recorder : nullptr);
+      if (into == &ProfiledReplica::timed) found.wall = seconds_since(start);
+      if (into) found.*into = recorder->take();
+      keep_batch(rank, **lease);
+    });
+  }
+
+  using NextBatch = std::function<const Batch*(int64_t)>;
+  void take_steps(size_t rank, int64_t first, int64_t steps, const NextBatch& next,
+                  StepRecorder* recorder) {
+    Replica& replica = *replicas_[rank];
+    LossReader reader(replica.device());
+    for (int64_t step = first; step < first + steps; ++step) {
+      if (recorder) recorder->begin_step(step);
+      const at::Tensor values = replica.step({.step = step,
+                                              .learning_rate = plan_.learning_rate,
+                                              .batch = next,
+                                              .observer = recorder});
+      {
+        const StepMark mark(recorder, StepPart::read_back);
+        reader.push(values, [](const std::vector<double>&) {});
+      }
+      if (recorder) recorder->end_step();
+    }
+    reader.drain();
+    // Elsewhere the steps have run.
+    if (replica.device().kind() == DeviceKind::cuda)
+      replica.device().compute_stream().synchronize();
+  }
+
+  // A copy of the last one, to work on again and again.
+  void keep_batch(size_t rank, const Batch& batch) {
+    Batch& kept = last_batches_[rank];
+    kept = batch;
+    for (at::Tensor& field : kept.fields) field = field.clone();
+    profile_.replicas[rank].device->compute_stream().synchronize();
+  }
+
+  void trace() {
+    if (traced_steps() == 0) return;
+    log_info("tracing the operations of {} steps", traced_steps());
+    OperationTrace operations(origin_);
+    KernelTrace kernels(origin_);
+    const bool cuda = std::ranges::any_of(profile_.replicas, [](const ProfiledReplica& found) {
+      return found.device->kind() == DeviceKind::cuda;
+    });
+    if (cuda) kernels.start();
+    operations.start();
+    live(traced_steps(), &ProfiledReplica::traced);
+    profile_.operations = operations.stop();
+    if (cuda) profile_.kernels = kernels.stop();
+  }
+
+  void note_memory() {
+    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
+      ProfiledReplica& found = profile_.replicas[rank];
+      const auto see = [&](uint64_t used, uint64_t from) {
+        found.most_used = std::max(found.most_used, used);
+        if (used > from) found.largest_rise = std::max(found.largest_rise, used - from);
+      };
+      uint64_t lowest = UINT64_MAX;
+      for (const auto* steps : {&found.timed, &found.traced}) {
+        for (const RecordedStep& step : *steps) {
+          lowest = std::min(lowest, step.used);
+          for (const RecordedPart& part : step.parts) see(part.used, step.used);
+        }
+      }
+      for (const TracedOperation& operation : profile_.operations.operations)
+        if (operation.device == found.device) see(operation.used, lowest);
+      found.memory = replicas_[rank]->bytes_by_part();
+      if (waiting_[rank] > 0) found.memory.emplace_back(queued_batches, waiting_[rank]);
+      uint64_t known = 0;
+      for (const auto& [name, bytes] : found.memory) known += bytes;
+      if (lowest > known) found.memory.emplace_back(rest_of_memory, lowest - known);
+    }
+  }
+
+  // The same batch again and again: plain, timed, traced, and all over again, so that a machine
+  // that grows slower meanwhile is slower for all three.
+  void measure_cost() {
+    if (options_.cost_rounds == 0) return;
+    log_info("measuring what the profiling costs");
+    const int64_t steps = std::clamp<int64_t>(options_.steps, 2, 10);
+    again(steps, false);
+    std::vector<double> plain, timed, traced;
+    for (int64_t round = 0; round < options_.cost_rounds; ++round) {
+      plain.push_back(again(steps, false));
+      timed.push_back(again(steps, true));
+      OperationTrace operations(origin_);
+      KernelTrace kernels(origin_);
+      const bool cuda = profile_.replicas[0].device->kind() == DeviceKind::cuda;
+      if (cuda) kernels.start();
+      operations.start();
+      traced.push_back(again(steps, true));
+      operations.stop();
+      if (cuda) kernels.stop();
+    }
+    // Whatever else the machine does only makes a round slower.
+    using std::ranges::min;
+    profile_.cost = {min(plain), min(timed), min(traced)};
+  }
+
+  // Seconds a step.
+  double again(int64_t steps, bool recorded) {
+    const int64_t first = next_step_;
+    next_step_ += steps;
+    std::vector<double> seconds(replicas_.size());
+    on_every_rank([&](size_t rank) {
+      std::optional<StepRecorder> recorder;
+      if (recorded) recorder.emplace(*profile_.replicas[rank].device, origin_, steps);
+      const auto next = [&](int64_t) { return &last_batches_[rank]; };
+      const LogicalDevice& device = *profile_.replicas[rank].device;
+      const double start = seconds_of_work(device);
+      take_steps(rank, first, steps, next, recorder ? &*recorder : nullptr);
+      seconds[rank] = (seconds_of_work(device) - start) / static_cast<double>(steps);
+    });
+    return *std::ranges::max_element(seconds);
+  }
+
+  // A thread each, as in training. The failure that is not "a peer failed" is thrown.
+  void on_every_rank(const std::function<void(size_t)>& work) {
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          pthread_setname_np(pthread_self(), fmt::format("replica-{}", rank).c_str());
+          DeviceScope scope(*profile_.replicas[rank].device);
+          work(rank);
+        } catch (...) {
+          failures_[rank] = std::current_exception();
+          if (!groups_.empty()) groups_[rank].reset();  // the others need not wait for it
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::exception_ptr peer;
+    for (const std::exception_ptr& failure : failures_) {
+      if (!failure) continue;
+      try {
+        std::rethrow_exception(failure);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::peer) throw;
+        peer = failure;
+      }
+    }
+    if (peer) std::rethrow_exception(peer);
+  }
+
+  Communicator* group(size_t rank) const { return groups_.empty() ? nullptr : groups_[rank].get(); }
+
+  const Config& config_;
+  const ProfileOptions& options_;
+  const TrainPlan plan_;
+  const Clock::time_point origin_ = Clock::now();
+  std::unique_ptr<Stage> stage_;
+  std::vector<std::unique_ptr<Communicator>> groups_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
+  std::unique_ptr<Feed> feed_;
+  std::vector<uint64_t> waiting_;  // bytes of batches that wait, by rank
+  std::vector<Batch> last_batches_;
+  std::vector<std::exception_ptr> failures_;
+  int64_t next_step_ = 1;
+  Profile profile_;
+};
+
+}  // namespace
+
+Profile profile_training(const Config& config, const ProfileOptions& options) {
+  if (options.steps < 1)
+    throw Error(ErrorKind::usage, fmt::format("a profile of {} steps was asked for; expected at "
+                                              "least 1",
+                                              options.steps));
+  return ProfileRun(config, options).run();
+}
+
+}  // namespace tandem

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Opens a trace of `tandem profile` with Perfetto's own trace processor and counts what it found in it.
+
+    compare_perfetto.py --tandem build/bin/tandem --text FILE --work FOLDER [--python PYTHON] [--shell BINARY]
+    compare_perfetto.py --trace FILE.json [--python PYTHON] [--shell BINARY]
+
+The package lives in an environment of its own, made on the first use under ${XDG_CACHE_HOME:-~/.cache}/tandem;
+it fetches the trace processor's program when it is first asked, unless --shell or TRACE_PROCESSOR_SHELL names
+one. Where that cannot be had, the trace is held against the documented format alone (trace event format, JSON),
+and the last line says so. Prints a line a comparison and exits with 1 when one fails.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+PACKAGES = ["perfetto==0.59.1"]
+failed = 0
+
+
+def check(what: str, holds: bool, found: object = "") -> None:
+    global failed
+    failed += not holds
+    print(f"  {'ok  ' if holds else 'FAIL'}  {what}" + ("" if holds else f": {found}"))
+
+
+def environment() -> pathlib.Path:
+    """Python of an environment with the package, made when it is not there."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "tandem"
+    place = cache / "perfetto-0.59.1"
+    if not (place / "complete").exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
+        subprocess.run([place / "bin/pip", "install", "-q", "--disable-pip-version-check", *PACKAGES], check=True)
+        (place / "complete").touch()
+    return place / "bin/python"
+
+
+def make_trace(tandem: str, text: str, work: pathlib.Path) -> pathlib.Path:
+    path = work / "profile.json"
+    subprocess.run([tandem, "profile", "-q", "--train-data", text, "--model-size", "tiny", "--batch-size", "8",
+                    "--simulate-gpus", "2", "--data-gpu", "0", "--model-gpu", "1", "--num-steps", "6",
+                    "--traced-steps", "2", "--no-cost", "--json", "--trace", str(path)],
+                   check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def nanoseconds(text: str) -> int:
+    whole, _, rest = text.partition(".")
+    return int(whole) * 1000 + int((rest + "000")[:3])
+
+
+def compare_format(path: pathlib.Path) -> tuple[dict, list]:
+    """What the format demands, with times as whole nanoseconds."""
+    trace = json.loads(path.read_text(encoding="utf-8"), parse_float=str)
+    events = trace["traceEvents"]
+    check("an object with a list of events", isinstance(events, list) and len(events) > 0)
+    check("every event has a phase and a process",
+          all(e.get("ph") in ("X", "C", "M") and isinstance(e.get("pid"), int) for e in events))
+    slices = [e for e in events if e["ph"] == "X"]
+    check("every slice has name, thread, start and duration",
+          all(isinstance(e["name"], str) and isinstance(e["tid"], int) and nanoseconds(str(e["ts"])) >= 0
+              and nanoseconds(str(e["dur"])) >= 0 for e in slices))
+    check("counters hold numbers", all(isinstance(e["args"]["bytes"], int) for e in events if e["ph"] == "C"))
+    named = {(e["pid"], e["tid"]) for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    check("every row is named", {(e["pid"], e["tid"]) for e in slices} == named)
+    rows = collections.defaultdict(list)
+    for e in slices:
+        start = nanoseconds(str(e["ts"]))
+        rows[e["pid"], e["tid"]].append((start, -(start + nanoseconds(str(e["dur"])))))
+    crossing = 0
+    for row in rows.values():
+        ends: list[int] = []
+        for start, negative_end in sorted(row):
+            while ends and ends[-1] <= start:
+                ends.pop()
+            crossing += bool(ends) and -negative_end > ends[-1]
+            ends.append(-negative_end)
+    check("slices of a row lie inside each other or apart", crossing == 0, crossing)
+    said = trace["otherData"]
+    counted = collections.Counter(e["cat"] for e in slices)
+    check("as many slices as were said", len(slices) == said["slices"], (len(slices), said))
+    check("as many steps and parts as were said, on the device and on the host",
+          (counted["step"], counted["part"]) == (2 * said["steps"], 2 * said["parts"]), counted)
+    return said, slices
+
+
+def compare_processor(path: pathlib.Path, said: dict, slices: list, shell: str | None) -> bool:
+    """False: the trace processor itself cannot be had here."""
+    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+    try:
+        config = TraceProcessorConfig(bin_path=shell) if shell else TraceProcessorConfig()
+        processor = TraceProcessor(trace=str(path), config=config)
+    except (OSError, subprocess.SubprocessError) as why:
+        print(f"  ----  no trace processor here ({type(why).__name__}); only the format was judged")
+        return False
+
+    def one(query: str) -> int:
+        return next(iter(processor.query(query))).n
+    check("Perfetto counts the slices", one("select count(*) n from slice") == said["slices"])
+    for kind, count in collections.Counter(e["cat"] for e in slices).items():
+        check(f"Perfetto counts the slices of kind {kind}",
+              one(f"select count(*) n from slice where category = '{kind}'") == count)
+    check("Perfetto counts the readings of memory", one("select count(*) n from counter") == said["readings"])
+    check("Perfetto stacks parts inside their steps",
+          one("select count(*) n from slice s join slice p on s.parent_id = p.id "
+              "where s.category = 'part' and p.category = 'step'") == 2 * said["parts"])
+    lasted = {(e["name"], nanoseconds(str(e["ts"]))): nanoseconds(str(e["dur"])) for e in slices}
+    wrong = [r.name for r in processor.query("select name, ts, dur from slice")
+             if lasted.get((r.name, r.ts)) is None]
+    check("Perfetto reads times to the nanosecond", not wrong, wrong[:3])
+    problems = [(r.name, r.value) for r in processor.query(
+        "select name, value from stats where severity in ('error', 'data_loss') and value > 0")]
+    check("Perfetto finds nothing wrong with it", not problems, problems)
+    processor.close()
+    return True
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--tandem")
+    arguments.add_argument("--text")
+    arguments.add_argument("--work")
+    arguments.add_argument("--trace")
+    arguments.add_argument("--python")
+    arguments.add_argument("--shell", default=os.environ.get("TRACE_PROCESSOR_SHELL"))
+    arguments.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    chosen = arguments.parse_args()
+    if not chosen.trace and not (chosen.tandem and chosen.text and chosen.work):
+        arguments.error("either --trace, or --tandem, --text and --work")
+    path = pathlib.Path(chosen.trace) if chosen.trace else pathlib.Path(chosen.work) / "profile.json"
+    if not chosen.inside:
+        if not chosen.trace:
+            path = make_trace(chosen.tandem, chosen.text, pathlib.Path(chosen.work))
+        python = chosen.python or environment()
+        return subprocess.run([python, __file__, "--trace", path, "--inside",
+                               *(["--shell", chosen.shell] if chosen.shell else [])]).returncode
+    said, slices = compare_format(path)
+    compare_processor(path, said, slices, chosen.shell)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
