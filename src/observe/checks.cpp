@@ -1,10 +1,15 @@
 #include "observe/checks.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "util/text.h"
@@ -19,6 +24,27 @@ std::pair<int64_t, int64_t> parse_version(const std::string& text) {
   return {parse_int(parts[0]).value_or(0), parts.size() > 1 ? parse_int(parts[1]).value_or(0) : 0};
 }
 
+// Files kept in memory give way to programs.
+uint64_t available_memory(uint64_t unused) {
+  std::ifstream lines("/proc/meminfo");
+  uint64_t kib = 0;
+  for (std::string name; lines >> name >> kib; lines.ignore(64, '\n'))
+    if (name == "MemAvailable:") return kib << 10;
+  return unused;
+}
+
+// What the control group of this process may take; as good as no limit where there is none.
+uint64_t container_limit() {
+  constexpr uint64_t none = ~uint64_t{0};
+  for (const char* file :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream stream(file);
+    uint64_t bytes = 0;
+    if (stream >> bytes && bytes > 0) return bytes;
+  }
+  return none;
+}
+
 }  // namespace
 
 const char* to_string(Verdict verdict) {
@@ -26,6 +52,7 @@ const char* to_string(Verdict verdict) {
     case Verdict::pass: return "PASS";
     case Verdict::warn: return "WARN";
     case Verdict::fail: return "FAIL";
+    case Verdict::skip: return "SKIP";
   }
   return "";
 }
@@ -93,14 +120,64 @@ std::vector<Check> check_gpus(const GpuProbe& probe) {
   return checks;
 }
 
+Check check_pinned_memory(uint64_t bytes) {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  Check check{.name = "pinned memory",
+              .found = limit.rlim_cur == RLIM_INFINITY
+                           ? "no limit"
+                           : fmt::format("limit {}", format_bytes(limit.rlim_cur))};
+  void* block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool taken = block != MAP_FAILED;
+  const bool locked = taken && ::mlock(block, bytes) == 0;
+  const int error = errno;
+  if (taken) ::munmap(block, bytes);  // unlocks too
+  check.found += locked ? fmt::format("; {} were locked on trial", format_bytes(bytes))
+                        : fmt::format("; locking {} on trial failed: {}", format_bytes(bytes),
+                                      std::strerror(error));
+  if (!locked) {
+    check.verdict = Verdict::warn;
+    check.advice =
+        "raise it: ulimit -l unlimited (a container: --ulimit memlock=-1), or set "
+        "data.pin_memory=false, with slower copies";
+  }
+  return check;
+}
+
+Check check_shared_memory(const std::string& folder) {
+  constexpr uint64_t enough = uint64_t{256} << 20;
+  Check check{.name = "shared memory"};
+  std::error_code error;
+  const auto space = std::filesystem::space(folder, error);
+  if (error) {
+    check.verdict = Verdict::warn;
+    check.found = fmt::format("`{}`: {}", folder, error.message());
+    check.advice = "Tandem needs none; NCCL and Python loaders beside it do: mount a tmpfs there";
+    return check;
+  }
+  check.found = fmt::format("{} free of {} in `{}`", format_bytes(space.available),
+                            format_bytes(space.capacity), folder);
+  if (space.available < enough) {
+    check.verdict = Verdict::warn;
+    check.advice =
+        "Tandem needs none; NCCL and Python loaders beside it do: a container takes "
+        "--shm-size=1g";
+  }
+  return check;
+}
+
 Check check_host_memory() {
   const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)),
-             free = static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES));
+             unused = static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES));
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t allowed = container_limit();
+  const uint64_t whole = std::min(pages * page, allowed);
   Check check{
       .name = "memory",
-      .found = fmt::format("{}, {} free", format_bytes(pages * page), format_bytes(free * page))};
-  if (pages * page < 8 * gib) {
+      .found = fmt::format("{}{}, {} free", format_bytes(whole),
+                           whole == allowed ? ", the container's limit" : "",
+                           format_bytes(std::min(available_memory(unused * page), allowed)))};
+  if (whole < 8 * gib) {
     check.verdict = Verdict::warn;
     check.advice = "under 8 GiB: use a small --buffer-size";
   }
