@@ -1,0 +1,180 @@
+// Rules about the step itself: captures, syncs, launches, computing.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "observe/diagnose/rules.h"
+#include "observe/diagnose/thresholds.h"
+
+namespace tandem::rules {
+namespace {
+
+// A replayed step's gain as a share of the fed step's time: what is waited for stays.
+double of_fed(const Figures& figures, double share_of_replay) {
+  if (figures.fed.mean <= 0 || figures.replay.count == 0) return share_of_replay;
+  return share_of_replay * std::min(1.0, figures.replay.median / figures.fed.mean);
+}
+
+double clips_of(const Figures& figures) {
+  return std::max(1.0, figures.rows) * figures.batches_a_step;
+}
+
+bool any_real(const Figures& figures) {
+  return std::ranges::any_of(figures.devices, [](const DeviceFigures& device) {
+    return device.holds_model && device.real;
+  });
+}
+
+}  // namespace
+
+Found recapturing(const Figures& figures, const Circumstances& now) {
+  if (figures.captures <= limits::captures_a_step) return std::nullopt;
+  Diagnosis found{.verdict = Bottleneck::recapturing};
+  const double lost = figures.captures * figures.capture_cost;
+  found.evidence = {
+      {"captures_per_step", figures.captures,
+       fmt::format("{:.2f} graphs are captured a step, after the warm-up", figures.captures)},
+      {"capture_seconds", figures.capture_cost,
+       fmt::format("a step that captures takes {} longer", milliseconds(figures.capture_cost))}};
+  found.named = {"captures_per_step", figures.captures, "graphs captured a step"};
+  found.expected_gain = figures.fed.mean > 0 ? std::clamp(lost / figures.fed.mean, 0.0, 1.0) : 0;
+  const DataConfig& data = now.config.data;
+  if (data.batch_seconds) {
+    found.remedy = {.settings = {"data.batch_seconds=null"},
+                    .why = "batches of one number of clips have fewer shapes"};
+  } else if (data.buckets > 1) {
+    found.remedy = {
+        .settings = {fmt::format("data.buckets={}", std::max<int64_t>(1, data.buckets / 4))},
+        .why = "fewer shapes of batches, each captured once"};
+  } else {
+    found.remedy = {.settings = {"training.enable_graph_mode=false"},
+                    .why = "with shapes that never come again, capturing only costs"};
+  }
+  return found;
+}
+
+Found host_sync(const Figures& figures, const Circumstances& now) {
+  if (figures.recorded || figures.replay.count == 0) return std::nullopt;
+  const double step = figures.replay.median;
+  const bool debugging = now.config.training.enable_eager_debug && figures.unwatched_replay > 0;
+  const bool asleep = figures.queues_work && figures.launch.asleep() >= 0.3 * step;
+  if (figures.syncs < 1 && !asleep) return std::nullopt;
+  // The host's own part of a step runs beside the device's, if nobody waits.
+  const double host = any_real(figures) ? figures.operations * figures.launch_cost
+                                        : figures.launch.on_core + figures.launch.in_line;
+  double gain = figures.queues_work ? 1 - std::max(host, step - host) / step : 0;
+  if (debugging) gain = std::max(gain, 1 - figures.unwatched_replay / step);
+  if (gain < limits::worth_changing) return std::nullopt;
+  Diagnosis found{.verdict = Bottleneck::host_sync, .expected_gain = of_fed(figures, gain)};
+  found.evidence.push_back({"syncs_per_step", figures.syncs,
+                            figures.syncs >= 1
+                                ? fmt::format("{:.0f} operations a step wait for the device ({})",
+                                              figures.syncs, figures.sync_names)
+                                : std::string("the launching thread sleeps within the step")});
+  found.evidence.push_back(
+      {"launch_asleep", figures.launch.asleep(),
+       fmt::format("of a step of {} the launching thread works {} and sleeps {}",
+                   milliseconds(step), milliseconds(figures.launch.on_core),
+                   milliseconds(figures.launch.asleep()))});
+  found.named = {"replay_seconds_per_clip", step / clips_of(figures), "seconds a clip, replayed"};
+  if (now.config.training.enable_eager_debug) {
+    found.remedy = {.settings = {"training.enable_eager_debug=false"},
+                    .why = "eager debugging looks at every tensor on the host"};
+  } else {
+    found.remedy = {.command = {"profile", "--num-steps", "20"},
+                    .why = "shows which part of the step waits"};
+  }
+  return found;
+}
+
+Found launch_bound(const Figures& figures, const Circumstances& now) {
+  if (figures.recorded || figures.replay.count == 0) return std::nullopt;
+  const double launching = figures.operations * figures.launch_cost;
+  const double share = std::min(1.0, launching / std::max(figures.replay.median, 1e-12));
+  if (share < limits::launch_share) return std::nullopt;
+  Diagnosis found{.verdict = Bottleneck::launch_bound};
+  found.evidence = {
+      {"operations_per_step", figures.operations,
+       fmt::format("a step launches {:.0f} operations one by one", figures.operations)},
+      {"launch_share", share,
+       fmt::format("at {:.1f} us each that is {} of the step's {}", 1e6 * figures.launch_cost,
+                   percent(share), milliseconds(figures.replay.median))}};
+  found.named = {"replay_seconds_per_clip", figures.replay.median / clips_of(figures),
+                 "seconds a clip, replayed"};
+  const TrainingConfig& training = now.config.training;
+  if (any_real(figures) && (!training.enable_graph_mode || training.enable_eager_debug)) {
+    found.remedy.settings = {"training.enable_graph_mode=true"};
+    if (training.enable_eager_debug)
+      found.remedy.settings.emplace_back("training.enable_eager_debug=false");
+    found.remedy.why = "one launch replays the whole step";
+    found.expected_gain = of_fed(figures, share * (1 - limits::graph_launch_share));
+  } else if (any_real(figures) && !training.enable_kernel_fusion) {
+    found.remedy = {.settings = {"training.enable_kernel_fusion=true"},
+                    .why = "fused kernels are fewer"};
+    found.expected_gain = of_fed(figures, share / 2);
+  } else {
+    // Twice the clips for the same launches.
+    found.remedy = {.settings = {fmt::format("data.batch_size={}", 2 * now.config.data.batch_size)},
+                    .why = "the same operations then serve twice the clips"};
+    found.expected_gain = of_fed(figures, share / 2);
+  }
+  return found;
+}
+
+Found compute_bound(const Figures& figures, const Circumstances& now) {
+  const TrainingConfig& training = now.config.training;
+  double busy = -1;
+  int models = 0;
+  for (const DeviceFigures& device : figures.devices) {
+    if (!device.holds_model) continue;
+    ++models;
+    if (device.utilisation.count > 0) busy = std::max(busy, device.utilisation.mean);
+  }
+  if (busy >= 0 && busy < limits::busy) return std::nullopt;
+  Diagnosis found{.verdict = Bottleneck::compute_bound};
+  // Simulated devices compute on the host's cores: another one helps while there is a core for it.
+  const int usable =
+      any_real(figures) ? now.visible_gpus : std::min(now.visible_gpus, figures.cores);
+  const bool one_device = now.strategy == StrategyKind::one_device && models == 1;
+  if (training.recompute) {
+    const bool room = std::ranges::none_of(figures.devices, [](const DeviceFigures& device) {
+      return device.limit > 0 && 2 * device.peak > device.limit;
+    });
+    if (room) {
+      found.remedy = {.settings = {"training.recompute=false"},
+                      .why = "there is memory to keep the activations"};
+      found.expected_gain = 0.25;  // one forward pass of the four that a step then costs
+    }
+  }
+  if (found.remedy.empty() && figures.low_precision_speed > 1 + limits::worth_changing) {
+    found.remedy = {.settings = {"training.precision=bf16"},
+                    .why = "the device multiplies faster in bfloat16"};
+    found.expected_gain = 1 - 1 / figures.low_precision_speed;
+    found.evidence.push_back({"low_precision_speed", figures.low_precision_speed,
+                              fmt::format("products in bfloat16 are {:.1f} times as fast as in {}",
+                                          figures.low_precision_speed, training.precision)});
+  }
+  if (found.remedy.empty() && one_device && usable > 1 && now.config.data.batch_size >= usable) {
+    found.remedy = {.settings = {"training.multi_gpu=true"},
+                    .why = fmt::format("{} GPUs are there, one works", now.visible_gpus)};
+    found.expected_gain = 1 - 1.0 / usable;
+  }
+  if (found.remedy.empty()) return std::nullopt;
+  const double launching =
+      figures.operations * figures.launch_cost / std::max(figures.fed.median, 1e-12);
+  found.evidence.insert(
+      found.evidence.begin(),
+      {"step_seconds", figures.fed.median,
+       fmt::format("a step takes {}, of which {} is waiting for data{}",
+                   milliseconds(figures.fed.median), percent(wait_share(figures)),
+                   figures.operations > 0
+                       ? " and " + percent(std::min(1.0, launching)) + " launching operations"
+                       : "")});
+  if (busy >= 0)
+    found.evidence.push_back(
+        {"utilisation", busy, fmt::format("the model's device is {} busy", percent(busy))});
+  found.named = {"seconds_per_clip", figures.fed.median / clips_of(figures), "seconds a clip"};
+  return found;
+}
+
+}  // namespace tandem::rules

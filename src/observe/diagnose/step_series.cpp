@@ -1,0 +1,57 @@
+#include "observe/diagnose/step_series.h"
+
+#include <deque>
+
+#include "device/device_scope.h"
+#include "device/logical_device.h"
+#include "observe/diagnose/series.h"
+#include "tandem/error.h"
+
+namespace tandem {
+
+StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
+  constexpr size_t ahead = 2;
+  LogicalDevice& device = *subject.models()[static_cast<size_t>(request.rank)];
+  DeviceScope scope(device);
+  const bool queues = subject.queues_work();
+  const auto warm_up = static_cast<int64_t>(warm_up_of(static_cast<size_t>(request.steps)));
+  StepSeries series;
+  std::deque<Event> pending;
+  auto last = Clock::now();
+  for (int64_t i = 0; i < request.steps; ++i) {
+    if (i == warm_up && request.warm) request.warm();
+    SpentTime waiting;
+    const SpentTime before = thread_time();
+    subject.step(request.rank, [&] {
+      const SpentTime asked = thread_time();
+      const Batch* batch = request.next();
+      waiting += thread_time() - asked;
+      if (!batch) throw Error(ErrorKind::internal, "the feed ended before the measurement did");
+      return batch;
+    });
+    // Standing in line for a core is not waiting for data, wherever it happens.
+    waiting.wall -= waiting.in_line;
+    SpentTime spent = thread_time() - before;
+    spent.wall -= waiting.wall;
+    spent.on_core -= waiting.on_core;
+    if (i >= warm_up) {
+      series.launch += spent;
+      ++series.counted;
+    }
+    if (queues) {
+      pending.push_back(device.compute_stream().record());
+      if (pending.size() > ahead) {
+        pending.front().synchronize();
+        pending.pop_front();
+      }
+    }
+    series.seconds.push_back(seconds_since(last));
+    last = Clock::now();
+    series.waits.push_back(waiting.wall);
+    series.captures.push_back(subject.captures(request.rank));
+  }
+  if (queues) device.compute_stream().synchronize();
+  return series;
+}
+
+}  // namespace tandem

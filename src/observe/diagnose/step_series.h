@@ -1,0 +1,29 @@
+// Steps run one after another on one thread, and what is seen of them there. Private to `measure`.
+#pragma once
+
+#include "observe/diagnose/subject.h"
+#include "observe/diagnose/thread_time.h"
+
+namespace tandem {
+
+struct StepSeries {
+  std::vector<double> seconds, waits;  // of each step
+  std::vector<int64_t> captures;       // so far, after each
+  SpentTime launch;                    // of the counted steps, without waiting for batches
+  size_t counted = 0;                  // steps after the warm-up
+
+  double launches(double sum) const { return counted ? sum / static_cast<double>(counted) : 0; }
+};
+
+struct SeriesRequest {
+  int rank = 0;
+  int64_t steps = 0;
+  Subject::NextBatch next;
+  std::function<void()> warm = {};  // called once, when the warm-up ends
+};
+
+// No step waits for the one before it; the host is at most two steps ahead of the device, as in a
+// training.
+StepSeries run_steps(Subject& subject, const SeriesRequest& request);
+
+}  // namespace tandem

@@ -1,0 +1,23 @@
+// How fast files come from the disk itself: what the page cache holds of them is dropped first.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "observe/diagnose/figures.h"
+
+namespace tandem {
+
+struct ColdRead {
+  double rate = 0, rate_of_four = 0;  // bytes a second; 0: nothing could be read
+  uint64_t bytes = 0;
+};
+
+// What is read of them next comes from the disk.
+void drop_from_cache(const std::vector<std::string>& files);
+
+// Reads some of them, evenly spread, with one thread, then with four, each for `seconds` at most.
+// Files that cannot be read are passed over.
+ColdRead read_cold(const std::vector<std::string>& files, double seconds = 1);
+
+}  // namespace tandem
