@@ -1,0 +1,306 @@
+#include "observe/tune_walk.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "config/resolve.h"
+#include "observe/tune_preset.h"
+#include "support/temporary_folder.h"
+#include "tandem/error.h"
+#include "util/atomic_file.h"
+#include "util/text.h"
+
+namespace tandem {
+namespace {
+
+bool never_enough() { return false; }
+
+TuneTask made_task() {
+  return {.guess = {{"data.batch_size", "16"},
+                    {"data.num_workers", "16"},
+                    {"data.buffer_size", "32"},
+                    {"data.buckets", "8"},
+                    {"training.gradient_accumulation_steps", "1"},
+                    {"training.precision", "fp32"},
+                    {"training.recompute", "false"}},
+          .precisions = {"tf32", "bf16"}};
+}
+
+// A machine whose best settings are known: bf16, 100 clips, 4 workers, 8 buffered, 16 buckets.
+struct MadeMachine {
+  double limit = 1e9, fixed = 1.25e8, a_clip = 7.5e6;
+  int measured = 0;
+
+  TuneReading operator()(const std::string&, const TuneSettings& settings) {
+    const double wobble = 1 + 0.01 * std::sin(37.0 * ++measured);
+    const auto number = [&](const char* key) { return parse_double(settings.at(key)).value_or(0); };
+    const double batch = number("data.batch_size");
+    const bool again = settings.at("training.recompute") == "true";
+    TuneReading reading{.outcome = ProbeOutcome::fits, .deviation = 0.01, .limit_bytes = limit};
+    reading.peak_bytes = fixed + a_clip * batch * (again ? 0.5 : 1);
+    if (reading.peak_bytes > limit) return {.outcome = ProbeOutcome::out_of_memory, .seconds = 1};
+    const std::string& precision = settings.at("training.precision");
+    double speed = 1000 * batch / (batch + 10) * (again ? 0.75 : 1);
+    speed *= precision == "bf16" ? 3 : precision == "tf32" ? 1.5 : 1;
+    speed *= number("data.buckets") == 16 ? 1.2 : 1;
+    if (number("data.num_workers") < 4 || number("data.buffer_size") < 8) {
+      speed *= 0.8;
+      reading.wait_share = 0.2;
+    }
+    reading.speed = speed * wobble;
+    reading.seconds = 1;
+    return reading;
+  }
+};
+
+TuneResult walk_on(MadeMachine& machine, const TuneTask& task) {
+  return walk_settings(
+      task,
+      [&](const std::string& what, const TuneSettings& settings) {
+        return machine(what, settings);
+      },
+      never_enough);
+}
+
+TuneReport made_report(bool generate) {
+  TuneReport report{.gpu = "NVIDIA Pretend",
+                    .guess_name = "preset pretend",
+                    .subject = "stage gpt, data `corpus/`",
+                    .date = "2026-11-15",
+                    .seconds = 75};
+  report.task.generate = generate;
+  if (generate) {
+    report.task.guess = {{"generation.batch_size", "8"}, {"generation.kv_cache", "same"}};
+    report.result.found = {{"generation.batch_size", "48"}, {"generation.kv_cache", "same"}};
+  } else {
+    report.task.guess = made_task().guess;
+    report.result.found = made_task().guess;
+    report.result.found["data.batch_size"] = "100";
+    report.result.found["training.precision"] = "bf16";
+    report.result.found["training.recompute"] = "true";
+  }
+  const TuneReading slow{
+      .outcome = ProbeOutcome::fits, .speed = 50, .peak_bytes = 1 << 20, .limit_bytes = 4 << 20};
+  const TuneReading fast{
+      .outcome = ProbeOutcome::fits, .speed = 125.5, .peak_bytes = 3 << 20, .limit_bytes = 4 << 20};
+  report.result.guess_reading = slow;
+  report.result.found_reading = fast;
+  report.result.largest_batch = 110;
+  report.result.trials = {{"guess", report.task.guess, slow},
+                          {"batch", report.result.found, fast},
+                          {"batch", report.result.found, {.outcome = ProbeOutcome::out_of_memory}}};
+  return report;
+}
+
+}  // namespace
+
+TEST(TuneWalk, FindsTheBestOfAMadeMachineWithinItsProbes) {
+  MadeMachine machine;
+  const TuneTask task = made_task();
+  const TuneResult result = walk_on(machine, task);
+  EXPECT_EQ(result.found.at("training.precision"), "bf16");
+  EXPECT_NEAR(parse_double(result.found.at("data.batch_size")).value_or(0), 100, 6);
+  EXPECT_EQ(result.found.at("data.num_workers"), "4");
+  EXPECT_EQ(result.found.at("data.buffer_size"), "8");
+  EXPECT_EQ(result.found.at("data.buckets"), "16");
+  EXPECT_EQ(result.found.at("training.recompute"), "false");
+  EXPECT_EQ(result.found.at("training.gradient_accumulation_steps"), "1");
+  EXPECT_GT(result.found_reading.speed, 3 * result.guess_reading.speed);
+  EXPECT_LE(machine.measured, 20);
+  EXPECT_LE(machine.measured, expected_trials(task) + 6);
+  EXPECT_EQ(static_cast<size_t>(machine.measured), result.trials.size());
+}
+
+TEST(TuneWalk, WhatTheUserSetStays) {
+  MadeMachine machine;
+  TuneTask task = made_task();
+  task.held = {"training.precision", "data.num_workers", "data.buckets"};
+  const TuneResult result = walk_on(machine, task);
+  for (const TuneTrial& trial : result.trials)
+    for (const std::string& key : task.held)
+      EXPECT_EQ(trial.settings.at(key), task.guess.at(key)) << trial.what;
+}
+
+TEST(TuneWalk, AStepThatWasAskedForIsAccumulatedWhereItDoesNotFitAtOnce) {
+  MadeMachine machine{.a_clip = 6e7};  // 12 at most
+  TuneTask task = made_task();
+  task.clips_a_step = task.most_batch = 64;
+  task.recompute = false;
+  const TuneResult result = walk_on(machine, task);
+  const auto number = [&](const char* key) { return parse_int(result.found.at(key)).value_or(0); };
+  const int64_t batch = number("data.batch_size");
+  EXPECT_LE(batch, 12);
+  EXPECT_GE(batch, 10);
+  EXPECT_GE(batch * number("training.gradient_accumulation_steps"), 64);
+  EXPECT_LE(batch * number("training.gradient_accumulation_steps"), 66);
+}
+
+TEST(TuneWalk, RecomputesWhereNothingFitsWithout) {
+  MadeMachine machine{.a_clip = 1.2e9};
+  const TuneResult result = walk_on(machine, made_task());
+  EXPECT_EQ(result.found.at("training.recompute"), "true");
+  EXPECT_EQ(result.found.at("data.batch_size"), "1");
+  EXPECT_EQ(result.found.at("training.gradient_accumulation_steps"), "16");
+}
+
+TEST(TuneWalk, SaysWhenNothingFitsAtAll) {
+  MadeMachine machine{.fixed = 2e9};
+  try {
+    walk_on(machine, made_task());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::memory);
+    EXPECT_STREQ(error.what(), "nothing that was tried fits this machine (out of memory)");
+  }
+}
+
+TEST(TuneWalk, SettingsThatDoNotRunAreNotSearched) {
+  int measured = 0;
+  const auto fails = [&](const std::string&, const TuneSettings&) {
+    ++measured;
+    return TuneReading{.words = "there is no such corpus"};
+  };
+  try {
+    walk_settings(made_task(), fails, never_enough);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "the settings to begin with do not run: there is no such corpus");
+  }
+  EXPECT_EQ(measured, 1);
+}
+
+TEST(TuneWalk, WhatTheTimeWasTooShortForIsNamed) {
+  MadeMachine machine;
+  const TuneResult result = walk_settings(
+      made_task(),
+      [&](const std::string& what, const TuneSettings& settings) {
+        return machine(what, settings);
+      },
+      [&] { return machine.measured >= 6; });
+  EXPECT_LE(machine.measured, 6);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes.front().find("buckets"), std::string::npos) << result.notes.front();
+  EXPECT_TRUE(result.found_reading.fits());
+}
+
+TEST(TuneWalk, TheBatchIsNeverLargerThanTheData) {
+  MadeMachine machine;
+  const TuneResult result = walk_settings(
+      made_task(),
+      [&](const std::string& what, const TuneSettings& settings) {
+        TuneReading reading = machine(what, settings);
+        reading.clips = 40;
+        return reading;
+      },
+      never_enough);
+  EXPECT_EQ(result.found.at("data.batch_size"), "40");
+}
+
+TEST(TuneWalk, WhatDoesNotRunTogetherIsTakenBackToWhatRan) {
+  MadeMachine machine{.a_clip = 6e7};  // 12 at most: a step of 16 becomes two of 8
+  TuneTask task = made_task();
+  task.speed_counts = false;
+  const TuneResult result = walk_settings(
+      task,
+      [&](const std::string& what, const TuneSettings& settings) {
+        return what == "all together" ? TuneReading{.outcome = ProbeOutcome::out_of_memory}
+                                      : machine(what, settings);
+      },
+      never_enough);
+  EXPECT_EQ(result.found.at("training.gradient_accumulation_steps"), "1");
+  EXPECT_TRUE(result.found_reading.fits());
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes.back().find("did not run (out of memory): taken back to"),
+            std::string::npos)
+      << result.notes.back();
+}
+
+TEST(TuneWalk, TheSmallCacheIsToldAndNotTaken) {
+  TuneTask task{.generate = true,
+                .guess = {{"generation.batch_size", "8"}, {"generation.kv_cache", "same"}}};
+  const auto measure = [](const std::string&, const TuneSettings& settings) {
+    const double batch = parse_double(settings.at("generation.batch_size")).value_or(0);
+    const double a_clip = settings.at("generation.kv_cache") == "int8" ? 5e6 : 1e7;
+    if (batch * a_clip > 1e9) return TuneReading{.outcome = ProbeOutcome::out_of_memory};
+    return TuneReading{.outcome = ProbeOutcome::fits,
+                       .speed = batch,
+                       .peak_bytes = batch * a_clip,
+                       .limit_bytes = 1e9};
+  };
+  const TuneResult result = walk_settings(task, measure, never_enough);
+  EXPECT_EQ(result.found.at("generation.kv_cache"), "same");
+  EXPECT_NEAR(parse_double(result.found.at("generation.batch_size")).value_or(0), 87, 5);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_TRUE(result.notes[0].starts_with("generation.kv_cache=int8 with ")) << result.notes[0];
+}
+
+TEST(TunePreset, LoadsIsAppliedAndItsCommentsHoldTheFigures) {
+  const TestFolder folder;
+  const std::string file = (folder / "a/local.yaml").string();
+  write_preset_part(file, made_report(false));
+  const Resolved resolved = resolve({.config_file = file, .use_environment = false});
+  EXPECT_EQ(resolved.config.data.batch_size, 100);
+  EXPECT_EQ(resolved.config.data.num_workers, 16);
+  EXPECT_EQ(resolved.config.training.precision, "bf16");
+  EXPECT_TRUE(resolved.config.training.recompute);
+  const std::string text = read_file(file);
+  for (const char* words :
+       {"# NVIDIA Pretend: stage gpt, data `corpus/`", "# 2026-11-15, 3 measurements in 1m 15s.",
+        "125.50", "3.0 MiB of 4.0 MiB (75 %)", "largest batch that fits: 110",
+        "data.batch_size=100 training.precision=bf16", "out of memory"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+}
+
+TEST(TunePreset, TrainingAndGeneratingShareAFile) {
+  const TestFolder folder;
+  const std::string file = (folder / "both.yaml").string();
+  write_preset_part(file, made_report(false));
+  write_preset_part(file, made_report(true));
+  write_preset_part(file, made_report(false));
+  write_preset_part(file, made_report(true));
+  const Resolved resolved = resolve({.config_file = file, .use_environment = false});
+  EXPECT_EQ(resolved.config.data.batch_size, 100);
+  EXPECT_EQ(resolved.config.generation.batch_size, 48);
+  EXPECT_EQ(split(read_file(file), '\n').size(),
+            split(preset_part(made_report(false)) + preset_part(made_report(true)), '\n').size());
+}
+
+TEST(TunePreset, AFileOfSomebodyElseIsNotOverwritten) {
+  const TestFolder folder;
+  const std::string file = folder.write("mine.yaml", "data:\n  batch_size: 3\n");
+  try {
+    write_preset_part(file, made_report(false));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_NE(std::string(error.what()).find("was not written by `tandem tune`"),
+              std::string::npos);
+  }
+  EXPECT_EQ(read_file(file), "data:\n  batch_size: 3\n");
+}
+
+TEST(TunePreset, APlaceWhereNothingCanBeWrittenIsRefusedBeforeAnyTimeIsSpent) {
+  const TestFolder folder;
+  const std::string in_the_way = folder.write("file", "");
+  try {
+    check_preset_file(in_the_way + "/local/gpu.yaml");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_NE(std::string(error.what()).find("nothing can be made in"), std::string::npos);
+  }
+  EXPECT_THROW(check_preset_file(folder.path()), Error);
+  EXPECT_NO_THROW(check_preset_file(folder / "new/gpu.yaml"));
+}
+
+TEST(TunePreset, TheTableSetsWhatWasFoundAgainstTheGuess) {
+  const std::string table = tune_table(made_report(false));
+  const std::vector<std::string> lines = split(table, '\n');
+  EXPECT_NE(lines[0].find("preset pretend"), std::string::npos) << table;
+  EXPECT_NE(lines[0].find("found"), std::string::npos) << table;
+  EXPECT_NE(table.find("times the guess"), std::string::npos) << table;
+  EXPECT_NE(table.find("2.51"), std::string::npos) << table;
+}
+
+}  // namespace tandem
