@@ -1,6 +1,7 @@
 // A stand-in for NVIDIA's management library, for tests: as many GPUs as TANDEM_FAKE_GPUS says; GPU
 // i is partitioned into n MIG instances with TANDEM_FAKE_MIG=i:n; neighbours 0-1, 2-3, … reach each
-// other over NVLink, the others not at all. TANDEM_FAKE_NVML_BROKEN=1 makes initialisation fail.
+// other over NVLink, the others not at all. TANDEM_FAKE_THROTTLE is the mask of reasons that hold
+// the clocks down. TANDEM_FAKE_NVML_BROKEN=1 makes initialisation fail.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -82,6 +83,26 @@ int nvmlDeviceGetTemperature(void*, unsigned, unsigned* degrees) {
 }
 int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
   *milliwatts = 123400;
+  return 0;
+}
+int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned* milliwatts) {
+  *milliwatts = 700000;
+  return 0;
+}
+int nvmlDeviceGetClockInfo(void*, unsigned kind, unsigned* megahertz) {
+  *megahertz = kind == 2 ? 3201 : 1215;  // of the memory, of the multiprocessors
+  return 0;
+}
+int nvmlDeviceGetMaxClockInfo(void*, unsigned kind, unsigned* megahertz) {
+  *megahertz = kind == 2 ? 3201 : 1980;
+  return 0;
+}
+int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* mask) {
+  *mask = static_cast<unsigned long long>(number("TANDEM_FAKE_THROTTLE"));
+  return 0;
+}
+int nvmlDeviceGetPcieThroughput(void*, unsigned counter, unsigned* kilobytes) {
+  *kilobytes = counter == 0 ? 250 : 12000;  // sent, received
   return 0;
 }
 int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Reads with TensorBoard's own reader what Tandem wrote for it, and the report with Python's HTML parser.
 
-    compare_tensorboard.py --tool build/bin/parity_observe --work FOLDER [--python PYTHON]
+    compare_tensorboard.py --tool build/bin/parity_observe --work FOLDER [--tandem PROGRAM] [--python PYTHON]
+
+First what a tool wrote on purpose, then what a real training left (by default of the program beside the tool): its
+scalars, pictures and sounds are counted against metrics.jsonl and samples/.
 
 TensorBoard lives in an environment of its own, made on the first use under ${XDG_CACHE_HOME:-~/.cache}/tandem
 (it wants another protobuf than the other judges); --python names one that has it already. Prints a line a
@@ -10,6 +13,8 @@ comparison and exits with 1 when one fails.
 import argparse
 import html.parser
 import io
+import json
+import math
 import os
 import pathlib
 import struct
@@ -122,6 +127,48 @@ def compare_native(folder: pathlib.Path) -> None:
     check("the web server lists the texts", TAG + "/text" in next(iter(texts.values())), texts)
 
 
+def write_corpus(folder: pathlib.Path) -> None:
+    (folder / "wavs").mkdir(parents=True, exist_ok=True)
+    lines = []
+    for clip in range(6):
+        with wave.open(str(folder / "wavs" / f"c{clip}.wav"), "wb") as file:
+            file.setparams((1, 2, 22050, 0, "NONE", ""))
+            file.writeframes(struct.pack("<44100h", *(
+                int(9000 * math.sin(0.02 * (clip + 3) * place)) for place in range(44100))))
+        lines.append(f"c{clip}|clip number {clip}|clip number {clip}\n")
+    (folder / "metadata.csv").write_text("".join(lines))
+
+
+def train(tandem: str, corpus: pathlib.Path, run: pathlib.Path) -> None:
+    """Twice, so that there are two event files: four steps, then two more."""
+    write_corpus(corpus)
+    for steps in ("4", "6"):
+        subprocess.run([tandem, "train", "--stage", "dvae", "--model-size", "tiny", "--train-data", corpus,
+                        "--val-data", corpus, "--max-steps", steps, "--batch-size", "2", "--checkpoint-dir", run,
+                        "--simulate-gpus", "1", "-q", "observe.sample_step=2", "observe.sample_count=2",
+                        "training.val_step=2"], check=True)
+
+
+def compare_run(run: pathlib.Path) -> None:
+    from tensorboard.backend.event_processing import event_accumulator
+    reader = event_accumulator.EventAccumulator(str(run / "tensorboard"), size_guidance={
+        event_accumulator.TENSORS: 0, event_accumulator.IMAGES: 0, event_accumulator.AUDIO: 0})
+    reader.Reload()
+    tags = reader.Tags()
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    for split in ("train", "val"):
+        told = [line for line in lines if line["split"] == split]
+        names = {"loss"} | {name for line in told for name in line.get("terms", {})}
+        counted = {name: len(reader.Tensors(f"{split}/{name}")) for name in sorted(names)}
+        expected = {name: sum(name == "loss" or name in line["terms"] for line in told) for name in counted}
+        check(f"a run's {split} scalars: {sum(counted.values())} points of {len(counted)} kinds",
+              counted == expected and sum(counted.values()) > 0, (counted, expected))
+    for kind, ending, read in (("images", "png", reader.Images), ("audio", "wav", reader.Audio)):
+        counted = sum(len(read(tag)) for tag in tags[kind])
+        expected = len(list(run.glob(f"samples/step-*/*.{ending}")))
+        check(f"a run's {kind}: {counted}", counted == expected > 0, (counted, expected))
+
+
 class Page(html.parser.HTMLParser):
     ALONE = {"meta", "img", "br"}
 
@@ -153,6 +200,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--tool", required=True)
     arguments.add_argument("--work", required=True)
+    arguments.add_argument("--tandem")
     arguments.add_argument("--python")
     arguments.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     chosen = arguments.parse_args()
@@ -160,10 +208,13 @@ def main() -> int:
     if not chosen.inside:
         python = chosen.python or environment()
         subprocess.run([chosen.tool, str(run)], check=True)
+        tandem = chosen.tandem or str(pathlib.Path(chosen.tool).with_name("tandem"))
+        train(tandem, pathlib.Path(chosen.work) / "corpus", pathlib.Path(chosen.work) / "trained")
         return subprocess.run([python, __file__, *sys.argv[1:], "--inside"]).returncode
     compare_events(run / "tensorboard")
     compare_native(run / "tensorboard")
     compare_report(run / "report.html")
+    compare_run(pathlib.Path(chosen.work) / "trained")
     return bool(failed)
 
 
