@@ -2,9 +2,12 @@
 # Races `tandem train --stage bytes` on the CPU against the same model in PyTorch, eager mode: same batch,
 # same steps, same number of threads, turn about; the median of the rounds counts.
 #
+# Then `tandem bench data` on the demo corpus, beside its peer where scripts/references.sh has installed it.
+#
 #   bench/run.sh BUILD
 #
-# Variables: SIZES (default "tiny small"), BATCH (16), STEPS (60), ROUNDS (3), THREADS (all cores).
+# Variables: SIZES (default "tiny small"; "" for none), BATCH (16), STEPS (60), ROUNDS (3), THREADS (all cores),
+# SECONDS_EACH (5, of the data), OUT (a folder: figures of the data as JSON, for `tandem bench --compare`).
 set -euo pipefail
 
 fail() { printf 'bench: error: %s\n' "$1" >&2; [ -z "${2:-}" ] || printf 'bench: %s\n' "$2" >&2; exit 1; }
@@ -16,7 +19,7 @@ tandem=$(cd "$1/bin" && pwd)/tandem
 python=$("$root/scripts/setup.sh" --prefix)/bin/python
 [ -x "$python" ] || fail "no environment with torch." "Run: make setup"
 
-sizes=${SIZES:-tiny small} batch=${BATCH:-16} steps=${STEPS:-60} rounds=${ROUNDS:-3}
+sizes=${SIZES-tiny small} batch=${BATCH:-16} steps=${STEPS:-60} rounds=${ROUNDS:-3}
 threads=${THREADS:-$(nproc)}
 text=$root/LICENSE
 load=$(cut -d' ' -f1 /proc/loadavg)
@@ -67,3 +70,10 @@ for size in $sizes; do
   a=$(middle "${our_rates[@]}") b=$(middle "${their_rates[@]}")
   printf '%-8s %15s %15s %7s\n' "$size" "$a" "$b" "$(awk "BEGIN {printf \"%.2f\", $a / $b}")"
 done
+
+data=(bench data --data "$root/assets/demo" --seconds "${SECONDS_EACH:-5}" --num-workers "$threads" --repeat "$rounds")
+reference=${TANDEM_REFERENCE_PYTHON:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem/reference/bin/python}
+if [ -x "$reference" ]; then data+=(--peer); else printf '\nNo peer for the data: run scripts/references.sh\n'; fi
+[ -z "${OUT:-}" ] || { mkdir -p "$OUT" && data+=(--out "$OUT/data.json"); }
+printf '\n'
+"$tandem" "${data[@]}" -q

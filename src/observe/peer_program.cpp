@@ -1,14 +1,14 @@
 #include "observe/peer_program.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "config/config_dir.h"
 #include "tandem/error.h"
+#include "util/child_process.h"
 #include "util/text.h"
 
 namespace tandem {
@@ -34,28 +34,14 @@ std::string peer_script(const std::string& name) {
 }
 
 std::string run_peer_program(const std::vector<std::string>& words) {
-  int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) throw Error(ErrorKind::io, "no pipe for the peer program");
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(pipe_ends[1], STDOUT_FILENO);
-    close(pipe_ends[0]);
-    close(pipe_ends[1]);
-    execvp(arguments[0], arguments.data());
-    _exit(127);
+  ChildProcess child(words, {.foreground = true});
+  if (child.start_error() != 0) {
+    throw Error(ErrorKind::io, fmt::format("cannot start the peer program `{}`: {}", words.front(),
+                                           std::strerror(child.start_error())))
+        .hint("scripts/references.sh installs what it needs");
   }
-  close(pipe_ends[1]);
-  std::string text;
-  char buffer[4096];
-  for (ssize_t got; (got = read(pipe_ends[0], buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<size_t>(got));
-  close(pipe_ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  std::string text = child.read_all();
+  const int code = child.wait();
   if (code == 0) return text;
   throw Error(ErrorKind::io,
               fmt::format("the peer program `{}` ended with {}", join(words, " "), code))
