@@ -1,231 +1,222 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <thread>
 
-#include "cli/bench_generate.h"
-#include "cli/bench_synthesize.h"
-#include "cli/bench_train.h"
+#include "cli/bench_compare.h"
+#include "cli/bench_list.h"
+#include "cli/bench_sweep.h"
+#include "cli/bench_table.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "config/schema.h"
-#include "data/feed/speech_feed.h"
-#include "observe/data_bench.h"
-#include "observe/peer_program.h"
+#include "device/torch_errors.h"
 #include "tandem/error.h"
+#include "util/atomic_file.h"
 #include "util/log.h"
 #include "util/text.h"
 
 namespace tandem {
 namespace {
 
-struct QueueRow {
-  const char* name;
-  QueueCounters counters;
+struct Wishes {
+  std::string format = "md", out = "", out_format = "";
+  int64_t warm_up = 0, repeat = 1;
+  std::optional<OldBench> old = {};
+  double tolerance = 0.1;
 };
 
-std::vector<QueueRow> queues_of(const DataBench& bench) {
-  return {{"loaded", bench.queues.loaded},
-          {"prepared", bench.queues.prepared},
-          {"moved", bench.queues.moved}};
-}
+bool is_format(const std::string& name) { return name == "md" || name == "csv" || name == "json"; }
 
-const StageRate* find_stage(const std::vector<StageRate>& stages, const std::string& name) {
-  for (const StageRate& stage : stages) {
-    if (stage.name == name) return &stage;
+Wishes wishes_of(const Arguments& arguments) {
+  Wishes wishes;
+  wishes.format = choice_option(arguments, "--format", "md", {"md", "csv", "json"});
+  wishes.repeat = count_option(arguments, "--repeat", "1", 1000);
+  const auto warm_up = parse_int(arguments.value("--warm-up", "0"));
+  if (!warm_up || *warm_up < 0 || *warm_up > 1000)
+    throw Error(ErrorKind::usage, "--warm-up is `" + arguments.value("--warm-up") +
+                                      "`; expected a whole number from 0 to 1000");
+  wishes.warm_up = *warm_up;
+  wishes.tolerance = number_option(arguments, "--tolerance", "10", 0) / 100;
+  wishes.out = arguments.value("--out");
+  if (arguments.has("--out")) {
+    wishes.out_format =
+        wishes.out.substr(std::min(wishes.out.rfind('.'), wishes.out.size() - 1) + 1);
+    if (!is_format(wishes.out_format))
+      throw Error(ErrorKind::usage,
+                  "--out is `" + wishes.out + "`; expected a name that ends in .md, .csv or .json");
   }
-  return nullptr;
+  return wishes;
 }
 
-std::string ratio_text(double ours, const double* theirs) {
-  return theirs && *theirs > 0 ? fmt::format("{:.1f}", ours / *theirs) : "";
+std::string in_words(const Bench& bench, const BenchJob& job) {
+  const std::string row = row_name(job.parameters, "");
+  return std::string(bench.name) + (row.empty() ? "" : ": " + row);
 }
 
-// Rows of name, ours, peer, ratio; then the queues.
-void print_rows(const DataBench& bench, const std::optional<PeerBench>& peer, bool csv) {
-  const char* row = csv ? "{},{},{},{}\n" : "| {} | {} | {} | {} |\n";
-  std::string text =
-      fmt::format(fmt::runtime(row), "stage", "tandem clips/s", "peer clips/s", "ratio");
-  if (!csv) text += "|---|---|---|---|\n";
-  const auto add = [&](const std::string& name, double ours, const double* theirs) {
-    text += fmt::format(fmt::runtime(row), name, fmt::format("{:.0f}", ours),
-                        theirs ? fmt::format("{:.0f}", *theirs) : "", ratio_text(ours, theirs));
+// Every run of one combination of parameters.
+BenchRecord run_job(const Bench& bench, BenchJob job, const Wishes& wishes) {
+  BenchRecord record;
+  for (int64_t i = 0; i < wishes.warm_up + wishes.repeat; ++i) {
+    const bool counts = i >= wishes.warm_up;
+    if (wishes.warm_up + wishes.repeat > 1)
+      log_info("{}, {} {} of {}", in_words(bench, job), counts ? "run" : "warm-up",
+               counts ? i - wishes.warm_up + 1 : i + 1, counts ? wishes.repeat : wishes.warm_up);
+    job.first = i == 0;
+    BenchRecord next = bench.run(job);
+    if (!counts) continue;
+    if (record.rows.empty()) {
+      record = std::move(next);
+    } else {
+      merge(record, next);
+    }
+  }
+  mark(record, job.parameters);
+  return record;
+}
+
+// A combination that runs out of memory is left out of a sweep, and said so; the others count.
+BenchRecord run_all(const Bench& bench, const std::vector<BenchJob>& jobs, const Wishes& wishes) {
+  BenchRecord record;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs.size() > 1)
+      log_info("combination {} of {}: {}", i + 1, jobs.size(), row_name(jobs[i].parameters, ""));
+    try {
+      append(record, run_job(bench, jobs[i], wishes));
+    } catch (const std::exception& error) {
+      const Explanation explanation = explain_with_torch(error);
+      if (jobs.size() == 1 || explanation.kind != ErrorKind::memory) throw;
+      log_warning("{} is left out: {}", row_name(jobs[i].parameters, ""), explanation.sentence);
+    }
+  }
+  if (record.rows.empty())
+    throw Error(ErrorKind::memory, "every combination of parameters ran out of memory");
+  settle(record);
+  return record;
+}
+
+// The command as it has to be given again for the same figures: how they are shown does not count.
+std::string command_text(const Arguments& arguments) {
+  std::string text = "tandem bench";
+  const auto add = [&](const std::string& word) {
+    const bool plain = word.find_first_of(" \t\"'$`\\;&|<>()*?") == std::string::npos;
+    text += plain && !word.empty() ? " " + word : " '" + word + "'";
   };
-  for (const StageRate& stage : bench.stages) {
-    const StageRate* other = peer ? find_stage(peer->stages, stage.name) : nullptr;
-    add(stage.name + " (one thread)", stage.clips_per_second,
-        other ? &other->clips_per_second : nullptr);
+  for (const std::string& word : arguments.rest) add(word);
+  for (const auto& [flag, value] : arguments.options) {
+    const auto& known = bench_options();
+    const auto option = std::ranges::find_if(
+        known, [&](const BenchOption& entry) { return entry.option.flag == flag; });
+    const bool measures = option != known.end() && !option->benches.empty();
+    const bool devices = flag == "--simulate-gpus" || flag == "--split-gpu";
+    const bool sources = flag == "--config" || flag == "--preset";
+    if (!measures && !devices && !sources && flag != "--warm-up" && flag != "--repeat") continue;
+    add(flag);
+    if (value != "true") add(value);
   }
-  add("whole", bench.clips_per_second, peer ? &peer->clips_per_second : nullptr);
-  if (bench.steps) {
-    const StepBench& steps = *bench.steps;
-    text += fmt::format(
-        "\nreplayed step {:.2f} ms, fed step {:.2f} ms ({:+.2f} %), waiting {:.2f} %, {} late\n",
-        1e3 * steps.replay_step, 1e3 * steps.fed_step,
-        100 * (steps.fed_step / steps.replay_step - 1), 100 * steps.wait_share, steps.late);
+  for (const auto& [flag, value] : arguments.settings) {
+    add(flag);
+    add(value);
   }
-  text +=
-      csv ? "\nqueue,batches,put wait s,get wait s,empty s\n"
-          : "\n| queue | batches | put wait s | get wait s | empty s |\n|---|---|---|---|---|\n";
-  const char* queue_row =
-      csv ? "{},{},{:.2f},{:.2f},{:.2f}\n" : "| {} | {} | {:.2f} | {:.2f} | {:.2f} |\n";
-  for (const QueueRow& queue : queues_of(bench)) {
-    text +=
-        fmt::format(fmt::runtime(queue_row), queue.name, queue.counters.items,
-                    queue.counters.put_wait, queue.counters.get_wait, queue.counters.empty_time);
-  }
-  print(text);
+  return text;
 }
 
-void print_json(const DataBench& bench, const std::optional<PeerBench>& peer) {
-  nlohmann::ordered_json document;
-  document["clips_per_second"] = bench.clips_per_second;
-  document["peer_clips_per_second"] = nullptr;
-  document["ratio"] = nullptr;
-  if (peer) {
-    document["peer_clips_per_second"] = peer->clips_per_second;
-    document["ratio"] = bench.clips_per_second / peer->clips_per_second;
-    document["peer"] = peer->name;
+std::string text_as(const std::string& format, const BenchHeading& heading,
+                    const BenchRecord& record, const Wishes& wishes,
+                    const std::optional<BenchComparison>& comparison) {
+  if (format == "csv") return bench_csv(heading, record);
+  if (format == "md") {
+    const std::string text = bench_markdown(heading, record);
+    return comparison ? text + comparison_markdown(*wishes.old, *comparison) : text;
   }
-  document["clips"] = bench.clips;
-  document["seconds"] = bench.seconds;
-  document["times_real_time"] = bench.times_real_time;
-  document["first_batch_seconds"] = bench.first_batch_seconds;
-  document["padding"] = bench.padding;
-  document["bad_clips"] = bench.bad_clips;
-  document["device"] = bench.device;
-  if (bench.steps) {
-    document["steps"] = {{"replay_step", bench.steps->replay_step},
-                         {"fed_step", bench.steps->fed_step},
-                         {"wait_share", bench.steps->wait_share},
-                         {"late", bench.steps->late}};
-  }
-  for (const StageRate& stage : bench.stages) {
-    nlohmann::ordered_json entry{{"clips_per_second", stage.clips_per_second}};
-    if (const StageRate* other = peer ? find_stage(peer->stages, stage.name) : nullptr)
-      entry["peer_clips_per_second"] = other->clips_per_second;
-    document["stages"][stage.name] = entry;
-  }
-  for (const QueueRow& queue : queues_of(bench)) {
-    document["queues"][queue.name] = {{"batches", queue.counters.items},
-                                      {"put_wait", queue.counters.put_wait},
-                                      {"get_wait", queue.counters.get_wait},
-                                      {"empty_time", queue.counters.empty_time}};
-  }
-  print(document.dump(2));
+  nlohmann::ordered_json document = bench_document(heading, record);
+  if (comparison)
+    document["comparison"] = comparison_document(*wishes.old, *comparison, wishes.tolerance);
+  return document.dump(2) + "\n";
 }
 
-PeerBench run_peer(const Config& config, const std::string& data, double seconds) {
-  return bench_peer({.python = reference_python(),
-                     .script = peer_script("speech_loader.py"),
-                     .data = data,
-                     .tokenizer = config.data.tokenizer.value_or(""),
-                     .mel = config.data.mel,
-                     .workers = config.data.num_workers,
-                     .batch_size = config.data.batch_size,
-                     .sample_rate = config.data.sample_rate,
-                     .seconds = seconds});
-}
-
-int bench_data_command(const Arguments& arguments, Config config) {
-  const std::string format = arguments.value("--format", "md");
-  if (format != "md" && format != "csv" && format != "json") {
-    throw Error(ErrorKind::usage, "--format is `" + format + "`; expected md, csv or json");
-  }
-  const std::string data = arguments.value("--data");
-  if (data.empty())
-    throw Error(ErrorKind::usage, "`tandem bench data` needs --data DIR")
-        .hint("--data assets/demo");
-  const auto seconds = parse_double(arguments.value("--seconds", "10"));
-  if (!seconds || *seconds <= 0) {
-    throw Error(ErrorKind::usage,
-                "--seconds is `" + arguments.value("--seconds") + "`; expected a number above 0");
-  }
-  const auto step = parse_double(arguments.value("--step-ms", "0"));
-  if (!step || *step < 0) {
-    throw Error(ErrorKind::usage,
-                "--step-ms is `" + arguments.value("--step-ms") + "`; expected milliseconds");
-  }
-  configure_or_stop(device_request(arguments, config));
-  announce_loading(config.data);
+int measure(const Bench& bench, std::vector<BenchJob> jobs, const Arguments& arguments,
+            Wishes wishes) {
+  if (arguments.has("--compare")) wishes.old = read_old_bench(arguments.value("--compare"));
+  configure_or_stop(device_request(jobs.front().arguments, jobs.front().config));
   const Strategy strategy = setup_gpu_strategy(false);
-  const DataBench bench = bench_data({.data = data,
-                                      .settings = config.data,
-                                      .seed = static_cast<uint64_t>(config.training.seed),
-                                      .seconds = *seconds,
-                                      .data_device = strategy.data_device,
-                                      .model_device = strategy.replicas.front(),
-                                      .step_seconds = *step / 1000});
-  std::optional<PeerBench> peer;
-  if (arguments.has("--peer")) peer = run_peer(config, data, *seconds);
-  format == "json" ? print_json(bench, peer) : print_rows(bench, peer, format == "csv");
-  return 0;
+  for (BenchJob& job : jobs) {
+    job.data_device = strategy.data_device;
+    job.model_device = strategy.replicas.front();
+  }
+  const BenchHeading heading{.bench = bench.name,
+                             .command = command_text(arguments),
+                             .version = TANDEM_VERSION,
+                             .warm_up = wishes.warm_up,
+                             .repeat = wishes.repeat,
+                             .origin = bench_origin()};
+  if (wishes.old && wishes.old->machine != heading.origin.machine())
+    log_warning("`{}` was measured on another machine: {}", wishes.old->file, wishes.old->machine);
+  const BenchRecord record = run_all(bench, jobs, wishes);
+  std::optional<BenchComparison> comparison;
+  // What was measured is written down before a comparison can fail.
+  const auto write = [&] {
+    if (!wishes.out.empty())
+      write_file_atomically(wishes.out,
+                            text_as(wishes.out_format, heading, record, wishes, comparison));
+  };
+  write();
+  if (wishes.old) {
+    comparison = compare_bench(*wishes.old, bench.name, record, wishes.tolerance);
+    write();
+  }
+  print(trim(text_as(wishes.format, heading, record, wishes, comparison)));
+  if (!comparison) return 0;
+  const std::vector<std::string> lines = complaints(*wishes.old, *comparison, wishes.tolerance);
+  if (lines.empty()) return 0;
+  complain(lines);
+  return 1;
 }
 
 int run_bench(const Arguments& arguments) {
   if (arguments.has("--list")) {
-    print(
-        "data        decode, resample, mel, tokens: clips a second (--data DIR, --peer)\n"
-        "generate    MusicGen: ms a step, clips a second, memory (--size small,large, --peer)\n"
-        "synthesize  XTTS speech: times real time, first sound (--size NAME, --peer)\n"
-        "train       a step of XTTS's GPT: tokens a second, memory (--size NAME, --ways, "
-        "--peer)\n");
+    print(trim(bench_list()));
     return 0;
   }
-  Arguments rest = arguments;
-  const std::string what = rest.rest.empty() ? "" : rest.rest.front();
-  if (what != "data" && what != "generate" && what != "synthesize" && what != "train") {
-    throw Error(ErrorKind::usage, what.empty() ? "`tandem bench` needs the name of a benchmark"
-                                               : "there is no benchmark `" + what + "`")
-        .hint("tandem bench --list");
-  }
-  rest.rest.erase(rest.rest.begin());
-  Resolved resolved = resolve_settings(rest);
+  const Bench& bench = bench_named(arguments.rest.empty() ? "" : arguments.rest.front());
+  refuse_foreign_options(bench, arguments);
+  const Wishes wishes = wishes_of(arguments);
+  Arguments given = arguments;
+  given.rest.erase(given.rest.begin());
   if (arguments.has("--print-config")) {
-    print(print_config(resolved));
+    print(print_config(resolve_settings(given)));
     return 0;
   }
-  if (what == "data") return bench_data_command(rest, resolved.config);
-  if (what == "generate") return bench_generate_command(rest, resolved.config);
-  return what == "train" ? bench_train_command(rest, resolved.config)
-                         : bench_synthesize_command(rest, resolved.config);
+  std::vector<BenchJob> jobs = bench_jobs(bench, given);
+  if (!arguments.has("--dry-run")) return measure(bench, std::move(jobs), arguments, wishes);
+  for (const BenchJob& job : jobs)
+    print(fmt::format("{}: {} warm-up, {} counted", in_words(bench, job), wishes.warm_up,
+                      wishes.repeat));
+  return 0;
 }
 
 }  // namespace
 
 Command bench_command() {
-  return {
-      .name = "bench",
-      .summary = "figures of this machine, side by side with a peer",
-      .rest = "data|generate|synthesize|train",
-      .details =
-          "tandem bench data --data assets/demo --peer\n"
-          "tandem bench data --data DIR --peer --format json --num-workers 2\n"
-          "tandem bench generate --size small,large --batches 1,8,32,64,128 --whole --peer\n"
-          "tandem bench synthesize --size normal --batches 16,64,256 --peer\n"
-          "tandem bench train --size normal --batches 16,3 --ways --peer",
-      .settings = read_by_bench,
-      .chooses_devices = true,
-      .options = {{"--list", "", "the benchmarks there are"},
-                  {"--data", "DIR", "a dataset or an index"},
-                  {"--peer", "", "also run what everybody uses, on the same work"},
-                  {"--peer-compile", "", "also the peer under torch.compile (minutes)"},
-                  {"--step-ms", "T", "also beside a stand-in for training of T ms a step"},
-                  {"--seconds", "S", "how long to measure, once warm (default 10)"},
-                  {"--ways", "", "train: also with graph mode and kernel fusion on and off"},
-                  {"--size", "NAME",
-                   "tiny, small, normal or big (default normal); generate: tiny, small, medium, "
-                   "large, stereo-..., several with commas (default small)"},
-                  {"--batches", "N,...",
-                   "texts at once (synthesize, default 16,64,256), rows (train, default 16,3), "
-                   "clips at once (generate, default 1,8,32,64,128)"},
-                  {"--steps", "N", "generate: tokens of a clip (default 1500: thirty seconds)"},
-                  {"--kv", "K", "generate: keys and values as the products (same) or in int8"},
-                  {"--whole", "", "generate: also whole clips, with EnCodec and writing"},
-                  {"--codes", "N", "synthesize: codes of a text (default 215: ten seconds)"},
-                  {"--precision", "P", "auto (synthesize), fp32, tf32, bf16 or fp16"},
-                  {"--format", "F", "md, csv or json (default md)"}},
-      .run = run_bench};
+  std::vector<Option> options;
+  for (const BenchOption& option : bench_options()) options.push_back(option.option);
+  return {.name = "bench",
+          .summary = "figures of this machine, side by side with a peer",
+          .rest = "data|step|train|synthesize|generate [key=value...]",
+          .details =
+              "Several values for a parameter, separated by commas, are several runs: every\n"
+              "combination is measured.\n\n"
+              "tandem bench data --data assets/demo --peer\n"
+              "tandem bench data --data DIR --num-workers 1,4,16 batch_size=8,16 --format csv\n"
+              "tandem bench step --data DIR --step-ms 2,5,20\n"
+              "tandem bench synthesize --size normal --batches 16,64,256 --peer\n"
+              "tandem bench train --size normal --batches 16,3 --ways --peer\n"
+              "tandem bench generate --size small --batches 1,8 --repeat 5 --out today.json\n"
+              "tandem bench generate --size small --batches 1,8 --compare today.json",
+          .settings = read_by_bench,
+          .chooses_devices = true,
+          .options = options,
+          .run = run_bench};
 }
 
 }  // namespace tandem

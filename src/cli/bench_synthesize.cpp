@@ -1,51 +1,32 @@
-#include "cli/bench_synthesize.h"
-
+// `tandem bench synthesize`.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/session.h"
+#include "cli/bench_list.h"
+#include "device/logical_device.h"
 #include "device/registry.h"
+#include "generate/synthesizer_engines.h"
 #include "models/xtts/xtts_config.h"
 #include "observe/peer_program.h"
 #include "observe/speech_bench.h"
 #include "tandem/error.h"
-#include "util/log.h"
-#include "util/text.h"
 
 namespace tandem {
 namespace {
 
-SpeechPrecision precision_of(const std::string& name) {
-  if (name == "auto") return SpeechPrecision::automatic;
-  if (name == "fp32") return SpeechPrecision::fp32;
-  if (name == "tf32") return SpeechPrecision::tf32;
-  if (name == "bf16") return SpeechPrecision::bf16;
-  if (name == "fp16") return SpeechPrecision::fp16;
-  throw Error(ErrorKind::usage,
-              "--precision is `" + name + "`; expected auto, fp32, tf32, bf16 or fp16");
-}
-
-int64_t count_of(const std::string& flag, const std::string& text) {
-  const auto value = parse_int(text);
-  if (value && *value > 0 && *value <= 4096) return *value;
-  throw Error(ErrorKind::usage, flag + " is `" + text + "`; expected whole numbers from 1 to 4096");
-}
-
 SpeechBenchOptions options_of(const Arguments& arguments) {
   SpeechBenchOptions options;
   options.model_size = arguments.value("--size", "normal");
-  options.codes = count_of("--codes", arguments.value("--codes", "215"));
-  options.precision = precision_of(arguments.value("--precision", "auto"));
+  options.codes = count_option(arguments, "--codes", "215", 4096);
+  options.precision = speech_precision(arguments.value("--precision", "auto"));
   const int64_t most = xtts_preset(options.model_size).gpt.max_new_codes();
   if (options.codes > most) {
     throw Error(
         ErrorKind::usage,
         fmt::format("--codes is {}; a model of this size speaks {} at most", options.codes, most));
   }
-  options.batches.clear();
-  for (const std::string& word : split(arguments.value("--batches", "16,64,256"), ','))
-    options.batches.push_back(count_of("--batches", word));
+  options.batches = count_list(arguments, "--batches", "16,64,256", 4096);
   return options;
 }
 
@@ -79,78 +60,106 @@ nlohmann::json peer_rate(const nlohmann::json& peer, const char* mode, int64_t b
                                                                              : nlohmann::json();
 }
 
-void print_document(const SpeechBench& bench, const nlohmann::json& peer) {
-  nlohmann::ordered_json document;
-  const nlohmann::json theirs = peer_rate(peer, "eager", 1);
-  document["tandem"] = bench.one.codes_per_second;
-  document["peer"] = theirs;
-  document["ratio"] = theirs.is_number()
-                          ? nlohmann::json(bench.one.codes_per_second / theirs.get<double>())
-                          : nlohmann::json();
-  document["floor"] = bench.floor() > 0 ? nlohmann::json(1 / bench.floor()) : nlohmann::json();
-  document["unit"] = "codes/s, one stream";
-  document["device"] = bench.device;
-  document["precision"] = bench.precision;
-  document["times_real_time"] = bench.one.times_real_time;
-  document["step_ms"] = 1e3 * bench.one_step;
-  document["floor_ms"] = 1e3 * bench.floor();
-  document["first_sound_ms"] = {{"p50", 1e3 * bench.first_sound_p50},
-                                {"p95", 1e3 * bench.first_sound_p95}};
-  for (const BatchRate& rate : bench.many) {
-    document["batches"][std::to_string(rate.batch)] = {
-        {"codes_per_second", rate.codes_per_second},
-        {"times_real_time", rate.times_real_time},
-        {"peak_memory_bytes", rate.peak_memory_bytes},
-        {"peer_eager", peer_rate(peer, "eager", rate.batch)},
-        {"peer_compiled", peer_rate(peer, "compile", rate.batch)}};
-  }
-  if (peer.is_object()) document["peer_details"] = peer;
-  print(document.dump(2));
+Figure fact(const char* name, const char* unit, const nlohmann::json& value) {
+  Figure figure{.name = name, .unit = unit, .title = name, .better = Better::neither};
+  if (value.is_number()) figure.values = {value.get<double>()};
+  return figure;
 }
 
-void print_rows(const SpeechBench& bench, const nlohmann::json& peer, bool csv) {
-  const char* row = csv ? "{},{},{},{},{},{}\n" : "| {} | {} | {} | {} | {} | {} |\n";
-  std::string text = fmt::format(fmt::runtime(row), "texts at once", "codes/s", "times real time",
-                                 "peer codes/s", "peer compiled", "ratio");
-  if (!csv) text += "|---|---|---|---|---|---|\n";
-  const auto number = [](const nlohmann::json& value) {
-    return value.is_number() ? fmt::format("{:.0f}", value.get<double>()) : std::string();
+BenchRow row_of(const BatchRate& rate, const nlohmann::json& peer) {
+  const std::string batch = std::to_string(rate.batch);
+  BenchRow row{.path = {"batches", batch}, .table = "texts at once", .label = batch};
+  row.figures = against_peer({.name = "codes_per_second",
+                              .unit = "codes/s",
+                              .title = "tandem",
+                              .values = {rate.codes_per_second}},
+                             "peer_eager", peer_rate(peer, "eager", rate.batch));
+  Figure compiled = fact("peer_compiled", "codes/s", peer_rate(peer, "compile", rate.batch));
+  compiled.title = "peer compiled";
+  row.figures.push_back(std::move(compiled));
+  row.figures.push_back({.name = "times_real_time",
+                         .unit = "",
+                         .title = "times real time",
+                         .better = Better::neither,  // as codes a second
+                         .values = {rate.times_real_time}});
+  row.figures.push_back({.name = "peak_memory_bytes",
+                         .unit = "bytes",
+                         .better = Better::lower,
+                         .values = rate.peak_memory_bytes > 0 ? std::vector{rate.peak_memory_bytes}
+                                                              : std::vector<double>()});
+  return row;
+}
+
+// Of one stream: a step of the GPT alone, and the time until a first sound.
+void add_one_stream(BenchRecord& record, const SpeechBench& bench) {
+  const bool known = bench.floor() > 0 && bench.one_step > 0;
+  const auto step = [&](double seconds) {
+    return known ? std::vector{1e3 * seconds} : std::vector<double>();
   };
-  const auto add = [&](const BatchRate& rate) {
-    const nlohmann::json eager = peer_rate(peer, "eager", rate.batch);
-    text += fmt::format(fmt::runtime(row), rate.batch, fmt::format("{:.0f}", rate.codes_per_second),
-                        fmt::format("{:.0f}", rate.times_real_time), number(eager),
-                        number(peer_rate(peer, "compile", rate.batch)),
-                        eager.is_number()
-                            ? fmt::format("{:.1f}", rate.codes_per_second / eager.get<double>())
-                            : std::string());
-  };
-  add(bench.one);
-  for (const BatchRate& rate : bench.many) add(rate);
-  text += fmt::format("\n{}, {}; first sound {:.1f} ms (p95 {:.1f})", bench.device, bench.precision,
-                      1e3 * bench.first_sound_p50, 1e3 * bench.first_sound_p95);
-  if (bench.floor() > 0 && bench.one_step > 0)
-    text += fmt::format("; a step {:.3f} ms, {:.2f} times the {:.3f} ms its weights take to read",
-                        1e3 * bench.one_step, bench.one_step / bench.floor(), 1e3 * bench.floor());
-  print(text + "\n");
+  record.rows.push_back({.table = "one stream",
+                         .label = "a step of the GPT",
+                         .figures = {{.name = "step_ms",
+                                      .unit = "ms",
+                                      .better = Better::lower,
+                                      .values = step(bench.one_step)},
+                                     {.name = "floor_ms",
+                                      .unit = "ms",
+                                      .title = "floor",
+                                      .better = Better::neither,
+                                      .values = step(bench.floor())}}});
+  record.rows.push_back({.path = {"first_sound_ms"},
+                         .table = "first sound",
+                         .label = "8 codes",
+                         .figures = {{.name = "p50",
+                                      .unit = "ms",
+                                      .title = "p50",
+                                      .better = Better::lower,
+                                      .values = {1e3 * bench.first_sound_p50}},
+                                     {.name = "p95",
+                                      .unit = "ms",
+                                      .title = "p95",
+                                      .better = Better::neither,  // of 50: the third worst
+                                      .values = {1e3 * bench.first_sound_p95}}}});
+}
+
+void check(const BenchJob& job) { options_of(job.arguments); }
+
+BenchRecord run(const BenchJob& job) {
+  const SpeechBenchOptions options = options_of(job.arguments);
+  const SpeechBench bench = bench_speech(DeviceRegistry::get().find(job.model_device), options);
+  const bool compiled = job.arguments.has("--peer-compile");
+  const nlohmann::json peer =
+      job.arguments.has("--peer") || compiled ? run_peer(options, compiled) : nlohmann::json();
+  BenchRecord record;
+  BenchRow top{.figures = against_peer(
+                   {.name = "tandem", .unit = "codes/s", .values = {bench.one.codes_per_second}},
+                   "peer", peer_rate(peer, "eager", 1))};
+  top.figures.front().better = Better::neither;  // the row of one text says the same
+  top.figures.push_back(
+      fact("floor", "codes/s",
+           bench.floor() > 0 ? nlohmann::json(1 / bench.floor()) : nlohmann::json()));
+  top.figures.push_back(fact("times_real_time", "", bench.one.times_real_time));
+  record.rows.push_back(std::move(top));
+  record.rows.push_back(row_of(bench.one, peer));
+  for (const BatchRate& rate : bench.many)
+    if (rate.batch != 1) record.rows.push_back(row_of(rate, peer));
+  add_one_stream(record, bench);
+  record.facts = {{"unit", "codes/s, one stream; floor: its weights read once a code"},
+                  {"device", bench.device},
+                  {"precision", bench.precision}};
+  record.note = bench.device + ", " + bench.precision;
+  if (peer.is_object()) record.peer_details = peer.dump();
+  return record;
 }
 
 }  // namespace
 
-int bench_synthesize_command(const Arguments& arguments, const Config& config) {
-  const std::string format = arguments.value("--format", "md");
-  if (format != "md" && format != "csv" && format != "json")
-    throw Error(ErrorKind::usage, "--format is `" + format + "`; expected md, csv or json");
-  const SpeechBenchOptions options = options_of(arguments);
-  configure_or_stop(device_request(arguments, config));
-  const Strategy strategy = setup_gpu_strategy(false);
-  const SpeechBench bench =
-      bench_speech(DeviceRegistry::get().find(strategy.replicas.front()), options);
-  const bool compiled = arguments.has("--peer-compile");
-  const nlohmann::json peer =
-      arguments.has("--peer") || compiled ? run_peer(options, compiled) : nlohmann::json();
-  format == "json" ? print_document(bench, peer) : print_rows(bench, peer, format == "csv");
-  return 0;
+Bench synthesize_bench() {
+  return {.name = "synthesize",
+          .summary = "XTTS speech: codes a second, times real time, first sound",
+          .reads_settings = false,
+          .check = check,
+          .run = run};
 }
 
 }  // namespace tandem

@@ -1,17 +1,17 @@
-#include "cli/bench_train.h"
-
+// `tandem bench train`.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/session.h"
+#include "cli/bench_list.h"
+#include "device/logical_device.h"
 #include "device/registry.h"
 #include "models/xtts/xtts_config.h"
 #include "observe/peer_program.h"
+#include "observe/product_rate.h"
 #include "observe/train_bench.h"
 #include "tandem/error.h"
-#include "util/log.h"
-#include "util/text.h"
 
 namespace tandem {
 namespace {
@@ -20,24 +20,36 @@ namespace {
 struct Row {
   std::string name;
   TrainBenchOptions options;
-  TrainBench bench;
+  bool has_peer = true;
 };
 
-std::vector<Row> run_all(const Arguments& arguments, LogicalDevice& device) {
+constexpr int64_t least_places = 64;
+
+// A row is a third text and two thirds codes, after 32 latents.
+int64_t most_places(const XttsGptSize& size) {
+  return 32 + std::min(3 * size.max_text_tokens, 3 * size.max_audio_tokens / 2);
+}
+
+std::vector<Row> rows_of(const Arguments& arguments) {
   TrainBenchOptions options;
   options.model_size = arguments.value("--size", "normal");
-  options.precision = arguments.value("--precision", "bf16");
-  xtts_preset(options.model_size);  // a size that does not exist is told before anything runs
+  options.precision =
+      choice_option(arguments, "--precision", "bf16", {"fp32", "tf32", "bf16", "fp16"});
+  const int64_t most = most_places(xtts_preset(options.model_size).gpt);
+  options.places =
+      count_option(arguments, "--places", std::to_string(std::min(options.places, most)), most);
+  if (options.places < least_places)
+    throw Error(ErrorKind::usage,
+                fmt::format("--places is {}; a row has {} at least", options.places, least_places));
+  const bool peer = arguments.has("--peer") || arguments.has("--peer-compile");
+  if (peer && options.places != TrainBenchOptions().places)
+    throw Error(ErrorKind::usage, fmt::format("--peer runs rows of {} places, and these have {}",
+                                              TrainBenchOptions().places, options.places))
+        .hint("leave --places and --size as they are, or leave --peer out");
   std::vector<Row> rows;
-  const auto add = [&](const std::string& name, const TrainBenchOptions& asked) {
-    rows.push_back({name, asked, bench_training(device, asked)});
-  };
-  for (const std::string& word : split(arguments.value("--batches", "16,3"), ',')) {
-    const auto batch = parse_int(word);
-    if (!batch || *batch < 1 || *batch > 4096)
-      throw Error(ErrorKind::usage, "--batches is `" + word + "`; expected whole numbers");
-    options.rows = *batch;
-    add(fmt::format("batch {}", *batch), options);
+  for (const int64_t batch : count_list(arguments, "--batches", "16,3", 4096)) {
+    options.rows = batch;
+    rows.push_back({fmt::format("batch {}", batch), options});
   }
   if (!arguments.has("--ways")) return rows;
   options.rows = rows.front().options.rows;
@@ -46,14 +58,14 @@ std::vector<Row> run_all(const Arguments& arguments, LogicalDevice& device) {
       TrainBenchOptions way = options;
       way.graph = graph;
       way.fusion = fusion;
-      add(fmt::format("batch {}, graph mode {}, fusion {}", way.rows, graph ? "on" : "off",
-                      fusion ? "on" : "off"),
-          way);
+      rows.push_back({fmt::format("batch {}, graph mode {}, fusion {}", way.rows,
+                                  graph ? "on" : "off", fusion ? "on" : "off"),
+                      way, false});
     }
   }
   TrainBenchOptions way = options;
   way.recompute = true;
-  add(fmt::format("batch {}, recompute", way.rows), way);
+  rows.push_back({fmt::format("batch {}, recompute", way.rows), way, false});
   return rows;
 }
 
@@ -72,7 +84,7 @@ nlohmann::json run_peer(const std::vector<Row>& rows, bool compiled) {
   if (compiled) words.push_back("compile");
   words.push_back("--batch");
   for (const Row& row : rows)
-    if (row.name.find(',') == std::string::npos) words.push_back(std::to_string(row.options.rows));
+    if (row.has_peer) words.push_back(std::to_string(row.options.rows));
   const auto peer = nlohmann::json::parse(run_peer_program(words), nullptr, false);
   if (!peer.is_object() || !peer.contains("bf16"))
     throw Error(ErrorKind::corrupt, "the peer program printed no JSON object with `bf16`");
@@ -86,67 +98,91 @@ nlohmann::json peer_rate(const nlohmann::json& peer, const char* mode, const Row
   return found.is_object() ? found.value("tokens_per_second", nlohmann::json()) : found;
 }
 
-void print_document(const std::vector<Row>& rows, const nlohmann::json& peer) {
-  nlohmann::ordered_json document;
-  const Row& first = rows.front();
-  const nlohmann::json theirs = peer_rate(peer, "bf16", first);
-  document["tandem"] = first.bench.tokens_per_second;
-  document["peer"] = theirs;
-  document["ratio"] = theirs.is_number()
-                          ? nlohmann::json(first.bench.tokens_per_second / theirs.get<double>())
-                          : nlohmann::json();
-  document["floor"] = nullptr;
-  document["unit"] = "tokens/s, a whole optimizer step";
-  for (const Row& row : rows) {
-    document["rows"][row.name] = {{"tokens_per_second", row.bench.tokens_per_second},
-                                  {"step_ms", 1e3 * row.bench.step_seconds},
-                                  {"peak_memory_bytes", row.bench.peak_bytes},
-                                  {"flops_per_second", row.bench.flops_per_second},
-                                  {"captures", row.bench.captures}};
-  }
-  if (peer.is_object()) document["peer_details"] = peer;
-  print(document.dump(2));
+// Tokens a second if the step were its products and nothing else, at the rate of the device's own.
+double floor_rate(const TrainBenchOptions& options, double product_rate) {
+  return product_rate * static_cast<double>(options.rows * options.places) /
+         training_flops(options);
 }
 
-void print_rows(const std::vector<Row>& rows, const nlohmann::json& peer, bool csv) {
-  const char* line =
-      csv ? "{},{},{},{},{},{},{},{}\n" : "| {} | {} | {} | {} | {} | {} | {} | {} |\n";
-  std::string text = fmt::format(fmt::runtime(line), "step", "tok/s", "ms", "GiB", "TFLOP/s",
-                                 "peer tok/s", "peer compiled", "ratio");
-  if (!csv) text += "|---|---|---|---|---|---|---|---|\n";
-  const auto number = [](const nlohmann::json& value) {
-    return value.is_number() ? fmt::format("{:.0f}", value.get<double>()) : std::string();
-  };
-  for (const Row& row : rows) {
-    const nlohmann::json theirs = peer_rate(peer, "bf16", row);
-    text += fmt::format(
-        fmt::runtime(line), row.name, fmt::format("{:.0f}", row.bench.tokens_per_second),
-        fmt::format("{:.1f}", 1e3 * row.bench.step_seconds),
-        fmt::format("{:.1f}", row.bench.peak_bytes / (1 << 30)),
-        fmt::format("{:.0f}", row.bench.flops_per_second / 1e12), number(theirs),
-        number(peer_rate(peer, "compile", row)),
-        theirs.is_number()
-            ? fmt::format("{:.2f}", row.bench.tokens_per_second / theirs.get<double>())
-            : "");
-  }
-  print(text);
+// Nothing counts the CPU's memory.
+std::vector<double> known(double bytes) {
+  return bytes > 0 ? std::vector{bytes} : std::vector<double>();
+}
+
+BenchRow row_of(const Row& row, const TrainBench& bench, const nlohmann::json& peer) {
+  BenchRow out{.path = {"rows", row.name}, .table = "step", .label = row.name};
+  out.figures = against_peer({.name = "tokens_per_second",
+                              .unit = "tok/s",
+                              .title = "tandem",
+                              .values = {bench.tokens_per_second}},
+                             "peer_tokens_per_second", peer_rate(peer, "bf16", row));
+  const nlohmann::json compiled = peer_rate(peer, "compile", row);
+  out.figures.push_back({.name = "peer_compiled",
+                         .unit = "tok/s",
+                         .title = "peer compiled",
+                         .better = Better::neither,
+                         .values = compiled.is_number() ? std::vector{compiled.get<double>()}
+                                                        : std::vector<double>()});
+  out.figures.push_back({.name = "step_ms",
+                         .unit = "ms",
+                         .better = Better::lower,
+                         .values = {1e3 * bench.step_seconds}});
+  out.figures.push_back({.name = "peak_memory_bytes",
+                         .unit = "bytes",
+                         .better = Better::lower,
+                         .values = known(bench.peak_bytes)});
+  out.figures.push_back({.name = "flops_per_second",
+                         .unit = "FLOP/s",
+                         .better = Better::higher,
+                         .values = {bench.flops_per_second}});
+  out.figures.push_back({.name = "captures",
+                         .unit = "",
+                         .title = "captures",
+                         .better = Better::neither,
+                         .values = {static_cast<double>(bench.captures)}});
+  return out;
+}
+
+void check(const BenchJob& job) { rows_of(job.arguments); }
+
+BenchRecord run(const BenchJob& job) {
+  const std::vector<Row> rows = rows_of(job.arguments);
+  LogicalDevice& device = DeviceRegistry::get().find(job.model_device);
+  std::vector<TrainBench> benches;
+  for (const Row& row : rows) benches.push_back(bench_training(device, row.options));
+  const bool compiled = job.arguments.has("--peer-compile");
+  const nlohmann::json peer =
+      job.arguments.has("--peer") || compiled ? run_peer(rows, compiled) : nlohmann::json();
+  const double products = product_rate(device, rows.front().options.precision);
+  BenchRecord record;
+  BenchRow top{
+      .figures = against_peer(
+          {.name = "tandem", .unit = "tok/s", .values = {benches.front().tokens_per_second}},
+          "peer", peer_rate(peer, "bf16", rows.front()))};
+  top.figures.front().better = Better::neither;  // the first row says the same
+  top.figures.push_back({.name = "floor",
+                         .unit = "tok/s",
+                         .better = Better::neither,
+                         .values = {floor_rate(rows.front().options, products)}});
+  record.rows.push_back(std::move(top));
+  for (size_t i = 0; i < rows.size(); ++i) record.rows.push_back(row_of(rows[i], benches[i], peer));
+  record.facts = {{"unit", "tokens/s, a whole optimizer step; floor: its products alone"},
+                  {"device", device.info().hardware},
+                  {"precision", rows.front().options.precision}};
+  record.note = fmt::format("{}, {}; its own products make {:.3g} TFLOP/s", device.info().hardware,
+                            rows.front().options.precision, products / 1e12);
+  if (peer.is_object()) record.peer_details = peer.dump();
+  return record;
 }
 
 }  // namespace
 
-int bench_train_command(const Arguments& arguments, const Config& config) {
-  const std::string format = arguments.value("--format", "md");
-  if (format != "md" && format != "csv" && format != "json")
-    throw Error(ErrorKind::usage, "--format is `" + format + "`; expected md, csv or json");
-  configure_or_stop(device_request(arguments, config));
-  const Strategy strategy = setup_gpu_strategy(false);
-  const std::vector<Row> rows =
-      run_all(arguments, DeviceRegistry::get().find(strategy.replicas.front()));
-  const bool compiled = arguments.has("--peer-compile");
-  const nlohmann::json peer =
-      arguments.has("--peer") || compiled ? run_peer(rows, compiled) : nlohmann::json();
-  format == "json" ? print_document(rows, peer) : print_rows(rows, peer, format == "csv");
-  return 0;
+Bench train_bench() {
+  return {.name = "train",
+          .summary = "a step of XTTS's GPT: tokens a second, memory",
+          .reads_settings = false,
+          .check = check,
+          .run = run};
 }
 
 }  // namespace tandem

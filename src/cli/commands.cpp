@@ -7,10 +7,11 @@ namespace tandem {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
-      train_command(),  synthesize_command(), generate_command(), verify_command(),
-      voice_command(),  prepare_command(),    convert_command(),  inspect_command(),
-      trace_command(),  bench_command(),      devices_command(),  doctor_command(),
-      config_command(), help_command(),       version_command(),  completion_command()};
+      train_command(),   synthesize_command(), generate_command(), verify_command(),
+      voice_command(),   prepare_command(),    convert_command(),  inspect_command(),
+      trace_command(),   profile_command(),    bench_command(),    tune_command(),
+      monitor_command(), diagnose_command(),   devices_command(),  doctor_command(),
+      config_command(),  help_command(),       version_command(),  completion_command()};
   return table;
 }
 

@@ -93,7 +93,7 @@ MusicJobProgress make_clips(const GenerateRequest& request, const GeneratePlan& 
 
 int generate_one(const GenerateRequest& request, const GeneratePlan& plan) {
   const FolderDraft draft(request.output_file + ".clip");
-  GenerateView view(plan, draft.path() / "timeline.jsonl");
+  GenerateView view(plan, draft.path() / "timeline.jsonl", request.config.observe.metrics_port);
   try {
     GenerateEnd end{.folder = draft.path(),
                     .progress = make_clips(request, plan, draft.path(), view)};
@@ -131,7 +131,7 @@ int generate_many(const GenerateRequest& request, const GeneratePlan& plan) {
                         request.settings_yaml);
   log_info("{} {}", folder.goes_on() ? "going on in" : "writing into", folder.path().string());
   const fs::path timeline = folder.path() / timeline_name(request);
-  GenerateView view(plan, timeline);
+  GenerateView view(plan, timeline, request.config.observe.metrics_port);
   GenerateEnd end{.folder = folder.path(), .state = "finished", .state_words = "finished"};
   try {
     end.progress = make_clips(request, plan, folder.path(), view);

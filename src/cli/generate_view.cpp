@@ -61,10 +61,25 @@ std::vector<Tile> report_tiles(const GenerateEnd& end, const std::vector<MusicRe
 
 }  // namespace
 
-GenerateView::GenerateView(const GeneratePlan& plan, const std::filesystem::path& timeline)
+GenerateView::GenerateView(const GeneratePlan& plan, const std::filesystem::path& timeline,
+                           std::optional<int64_t> metrics_port)
     : load_(plan.devices), every_(std::max<int64_t>(1, plan.clips / 20)) {
-  timeline_ = std::make_unique<Timeline>(
-      TimelineOptions{.path = timeline, .read_devices = [this] { return load_.read(); }});
+  for (const LogicalDevice* device : plan.devices) device_names_.push_back(device->name());
+  if (metrics_port) {
+    figures_ = std::make_unique<RunFigures>(
+        PrometheusLabels{{"version", TANDEM_VERSION}, {"build", TANDEM_BUILD_TYPE}},
+        PrometheusLabels{{"command", "generate"}, {"folder", timeline.parent_path().string()}});
+    figures_->take_clips({.total = plan.clips}, device_names_);
+    server_ = std::make_unique<MetricsServer>(
+        MetricsServerOptions{.port = *metrics_port, .text = [this] { return figures_->text(); }});
+    log_info("metrics: {}", server_->address());
+  }
+  timeline_ = std::make_unique<Timeline>(TimelineOptions{.path = timeline, .read_devices = [this] {
+                                                           auto readings = load_.read();
+                                                           if (figures_)
+                                                             figures_->take_devices(readings);
+                                                           return readings;
+                                                         }});
 }
 
 std::string GenerateView::figures(const MusicJobProgress& progress,
@@ -91,6 +106,7 @@ std::string GenerateView::figures(const MusicJobProgress& progress,
 void GenerateView::update(const MusicJobProgress& progress) {
   const std::lock_guard lock(mutex_);
   last_ = progress;
+  if (figures_) figures_->take_clips(progress, device_names_);
   int64_t done = progress.done;
   if (!terminal_wants_progress() && done < progress.total) done -= done % every_;
   // What was there before tells nothing about how long the rest takes.
@@ -106,6 +122,7 @@ void GenerateView::update(const MusicJobProgress& progress) {
 void GenerateView::close() {
   const std::lock_guard lock(mutex_);
   line_.reset();
+  server_.reset();
   if (!timeline_) return;
   devices_ = timeline_->summary();
   timeline_.reset();

@@ -1,7 +1,7 @@
 // What people see of a run of `tandem generate`: one moving line while it runs, then the summary,
 // and in its folder timeline.jsonl and report.html.
 //
-//   GenerateView view(plan, folder / "timeline.jsonl");
+//   GenerateView view(plan, folder / "timeline.jsonl", observe.metrics_port);
 //   generate_clips(pool, captions, {.on_progress = [&](const auto& now) { view.update(now); }});
 //   view.close();
 #pragma once
@@ -16,14 +16,18 @@
 #include "generate/music_jobs.h"
 #include "generate/music_manifest.h"
 #include "observe/device_load.h"
+#include "observe/metrics_server.h"
 #include "observe/progress.h"
+#include "observe/prometheus_figures.h"
 #include "observe/timeline.h"
 
 namespace tandem {
 
 class GenerateView {
  public:
-  GenerateView(const GeneratePlan& plan, const std::filesystem::path& timeline);
+  // With a port also what Prometheus reads; throws Error(config) when it cannot be had.
+  GenerateView(const GeneratePlan& plan, const std::filesystem::path& timeline,
+               std::optional<int64_t> metrics_port);
   GenerateView(const GenerateView&) = delete;
   GenerateView& operator=(const GenerateView&) = delete;
 
@@ -39,6 +43,9 @@ class GenerateView {
  private:
   std::mutex mutex_;
   DeviceLoad load_;
+  std::vector<std::string> device_names_;
+  std::unique_ptr<RunFigures> figures_;    // of the port; read by the server
+  std::unique_ptr<MetricsServer> server_;  // goes before them
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Progress> line_;
   int64_t every_ = 1, shown_ = -1;

@@ -1,13 +1,41 @@
 #include "cli/session.h"
 
+#include <algorithm>
 #include <cstdlib>
 
-#include "device/probe.h"
+#include "device/candidates.h"
 #include "tandem/error.h"
 #include "util/log.h"
 #include "util/text.h"
 
 namespace tandem {
+
+namespace {
+
+// The GPU that preset `auto` is for: the one that trains, else the first this process will see,
+// simulated ones included. Empty: none.
+std::string first_gpu_name(const Arguments& arguments) {
+  DeviceRequest request = device_request(arguments);
+  size_t index = 0;
+  for (const auto& [flag, value] : arguments.settings) {
+    if (flag == "--visible-gpus") request.visible_gpus = value;
+    if (flag == "--model-gpu")
+      index =
+          static_cast<size_t>(std::max<int64_t>(0, parse_int(split(value, ',')[0]).value_or(0)));
+  }
+  const std::vector<LogicalDeviceInfo> devices = find_candidates(request).devices;
+  if (devices.empty()) return "";
+  return devices[std::min(index, devices.size() - 1)].hardware;
+}
+
+bool chooses_preset_itself(const Arguments& arguments) {
+  const auto is = [](const std::string& word) {
+    return word == "preset=auto" || word == "+preset=auto" || word == "++preset=auto";
+  };
+  return arguments.value("--preset") == "auto" || std::ranges::any_of(arguments.rest, is);
+}
+
+}  // namespace
 
 Resolved resolve_settings(const Arguments& arguments) {
   ResolveRequest request;
@@ -15,11 +43,7 @@ Resolved resolve_settings(const Arguments& arguments) {
   request.config_file = arguments.value("--config");
   request.flags = arguments.settings;
   request.overrides = arguments.rest;
-  const bool automatic = request.preset == "auto";
-  if (automatic) {
-    const GpuProbe probe = probe_gpus();
-    if (!probe.gpus.empty()) request.gpu_name = probe.gpus.front().name;
-  }
+  if (chooses_preset_itself(arguments)) request.gpu_name = first_gpu_name(arguments);
   Resolved resolved = resolve(request);
   for (const std::string& notice : resolved.notices) log_info("note: {}", notice);
   return resolved;

@@ -38,29 +38,49 @@ std::string as_table(const std::vector<std::pair<std::string, std::string>>& row
 }  // namespace
 
 TrainResult TrainView::show(const std::function<TrainResult(const TrainHooks&)>& training) {
+  serve_metrics();
   try {
     const TrainResult result = training(hooks());
     close("finish", "");
+    server_.reset();
     return result;
   } catch (const std::exception& error) {
     const Explanation why = explain(error);
     const bool told = why.kind == ErrorKind::interrupted || why.kind == ErrorKind::terminated;
     close(told ? "stop" : "fail", why.sentence);
+    server_.reset();
     throw;
   }
+}
+
+// From before the model is there, so that a port that is taken costs nobody the time to load it.
+void TrainView::serve_metrics() {
+  if (!config_.observe.metrics_port) return;
+  figures_ = std::make_unique<RunFigures>(
+      PrometheusLabels{{"version", TANDEM_VERSION}, {"build", TANDEM_BUILD_TYPE}},
+      PrometheusLabels{{"command", "train"}, {"stage", config_.training.stage}});
+  server_ = std::make_unique<MetricsServer>(
+      MetricsServerOptions{.port = *config_.observe.metrics_port,
+                           .text = [figures = figures_.get()] { return figures->text(); }});
+  log_info("metrics: {}", server_->address());
 }
 
 TrainHooks TrainView::hooks() {
   return {.on_start = [this](const std::string& folder, int64_t first,
                              int64_t total) { start(folder, first, total); },
           .on_step = [this](const StepReport& report) { step(report); },
-          .on_checkpoint = [](const std::string& path) { log_debug("saved {}", path); },
+          .on_checkpoint =
+              [this](const std::string& path) {
+                log_debug("saved {}", path);
+                if (figures_) figures_->take_checkpoint();
+              },
           .on_sample = [this](const SampleReport& report) { sample(report); },
           .on_event = [this](int64_t step, const std::string& kind,
                              const std::string& text) { event(step, kind, text); },
           .on_plan = [this](const auto& rows) { plan(rows); },
           .on_feed =
               [this](std::function<std::vector<QueueReading>()> read) {
+                if (figures_) read = figures_->watched(std::move(read));
                 if (timeline_) timeline_->watch_queues(std::move(read));
               }};
 }
@@ -75,6 +95,7 @@ void TrainView::start(const std::string& folder, int64_t first, int64_t total) {
   events_ = std::make_unique<RunEvents>(path / "events.jsonl");
   folder_ = folder;
   last_step_ = first;
+  if (figures_) figures_->start(folder, first, total);
   RunEvent beginning = beginning_event(first, total);
   const Strategy strategy = setup_gpu_strategy(config_.training.multi_gpu);
   model_devices_ = strategy.replicas;
@@ -100,7 +121,12 @@ void TrainView::start(const std::string& folder, int64_t first, int64_t total) {
 void TrainView::start_timeline() {
   timeline_ = std::make_unique<Timeline>(
       TimelineOptions{.path = std::filesystem::path(folder_) / "timeline.jsonl",
-                      .read_devices = [load = load_.get()] { return load->read(); },
+                      .read_devices =
+                          [load = load_.get(), figures = figures_.get()] {
+                            std::vector<DeviceReading> readings = load->read();
+                            if (figures) figures->take_devices(readings);
+                            return readings;
+                          },
                       .each_time =
                           [events = tensorboard_.get()] {
                             if (events) events->flush();
@@ -112,6 +138,7 @@ void TrainView::step(StepReport report) {
   last_step_ = report.step;
   if (!report.validation) fill_from_devices(report);
   metrics_->add(report);
+  if (figures_) figures_->take_step(report);
   if (!report.skipped.empty())
     events_->add({.kind = "skip", .step = report.step, .text = report.skipped});
   if (tensorboard_) add_scalars(report);
@@ -175,6 +202,7 @@ void TrainView::sample(const SampleReport& report) {
 void TrainView::event(int64_t step, const std::string& kind, const std::string& text) {
   if (folder_.empty()) return;
   events_->add({.kind = kind, .step = step, .text = text});
+  if (figures_) figures_->take_event(kind);
   if (tensorboard_) tensorboard_->text(step, "events/" + kind, text);
 }
 

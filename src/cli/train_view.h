@@ -1,6 +1,6 @@
 // What people see of a training run, while it runs and afterwards: the line of the step, and in the
 // run's folder metrics.jsonl, events.jsonl, timeline.jsonl, tensorboard/, samples/ and, at the end,
-// report.html.
+// report.html; with observe.metrics_port also what Prometheus reads.
 //
 //   TrainView view(config);
 //   TrainResult result = view.show([&](const TrainHooks& hooks) { return train(config, hooks); });
@@ -16,7 +16,9 @@
 #include "observe/device_load.h"
 #include "observe/event_file.h"
 #include "observe/metrics_file.h"
+#include "observe/metrics_server.h"
 #include "observe/progress.h"
+#include "observe/prometheus_figures.h"
 #include "observe/run_events.h"
 #include "observe/timeline.h"
 #include "tandem/trainer.h"
@@ -37,6 +39,7 @@ class TrainView {
   void print_end() const;
 
  private:
+  void serve_metrics();
   TrainHooks hooks();
   void start(const std::string& folder, int64_t first, int64_t total);
   void start_timeline();
@@ -53,6 +56,8 @@ class TrainView {
   std::vector<std::string> model_devices_;
   int64_t last_step_ = 0;
   std::optional<double> validation_;
+  std::unique_ptr<RunFigures> figures_;    // of observe.metrics_port; read by the server
+  std::unique_ptr<MetricsServer> server_;  // goes before them
   std::unique_ptr<MetricsFile> metrics_;
   std::unique_ptr<RunEvents> events_;
   std::unique_ptr<EventFile> tensorboard_;

@@ -10,9 +10,8 @@
 #include "tandem/error.h"
 
 namespace tandem {
-namespace {
 
-SpeechPrecision precision_named(const std::string& name) {
+SpeechPrecision speech_precision(const std::string& name) {
   static const std::map<std::string, SpeechPrecision> known = {{"auto", SpeechPrecision::automatic},
                                                                {"fp32", SpeechPrecision::fp32},
                                                                {"tf32", SpeechPrecision::tf32},
@@ -25,14 +24,12 @@ SpeechPrecision precision_named(const std::string& name) {
                                             name));
 }
 
-}  // namespace
-
 SpeechEngines::SpeechEngines(const Xtts& model, const SynthesizerOptions& options) {
   if (options.batch_size < 1 || options.batch_size > 4096) {
     throw Error(ErrorKind::usage,
                 fmt::format("the batch size is {}; expected 1 to 4096", options.batch_size));
   }
-  const SpeechPrecision precision = precision_named(options.precision);
+  const SpeechPrecision precision = speech_precision(options.precision);
   std::vector<std::string> names = options.devices;
   if (names.empty()) names = setup_gpu_strategy(true).replicas;
   for (const std::string& name : names) {

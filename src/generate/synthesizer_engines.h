@@ -10,10 +10,13 @@
 
 namespace tandem {
 
+// "auto", "fp32", "tf32", "bf16" or "fp16". Throws Error(usage).
+SpeechPrecision speech_precision(const std::string& name);
+
 class SpeechEngines {
  public:
   // `names` empty: every device that holds a model after configure_devices, else the CPU. Throws
-  // Error(device) for a name that is not there, Error(config) for an unknown precision.
+  // Error(device) for a name that is not there, Error(usage) for an unknown precision.
   SpeechEngines(const Xtts& model, const SynthesizerOptions& options);
 
   PendingSpeech submit(SpeechRequest request);
