@@ -17,9 +17,8 @@ list(JOIN _numbers . TANDEM_TORCH_VERSION)
 add_library(tandem_torch INTERFACE)
 target_include_directories(tandem_torch SYSTEM INTERFACE
   ${TANDEM_TORCH_DIR}/include ${TANDEM_TORCH_DIR}/include/torch/csrc/api/include)
-# The wheel ships headers of its own, newer {fmt} but not its library: whoever sees LibTorch's headers uses
-# that {fmt} header-only. Its symbols carry another version than the distribution's and do not mix.
-target_compile_definitions(tandem_torch INTERFACE FMT_HEADER_ONLY=1)
+# The wheel ships headers of its own, newer {fmt} but not its library, which src/torch_fmt.cpp compiles. Its
+# symbols carry another version than the distribution's and do not mix.
 set(_libs torch torch_cpu c10)
 if(TANDEM_WITH_CUDA)
   list(APPEND _libs torch_cuda c10_cuda)
