@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes MusicGen folders with random weights through transformers' own classes, for compare_musicgen.py.
 
-    python tests/parity/make_musicgen_folders.py FOLDER [NAME ...]      tiny, odd, stereo
+    python tests/parity/make_musicgen_folders.py FOLDER [NAME ...]      tiny, odd, stereo; small: the published shape
 
 Needs transformers 4.57.6, tokenizers 0.22.2, torch 2.11.0. A folder is what people have: config.json,
 generation_config.json, model.safetensors (or shards), tokenizer.json. Weights are random but not idle, as those of the
@@ -44,7 +44,16 @@ SIZES = {
                    codebook_size=2048, target_bandwidths=[2.2], use_causal_conv=False, use_conv_shortcut=False),
         decoder=dict(vocab_size=2048, hidden_size=32, num_hidden_layers=3, num_attention_heads=2, ffn_dim=80,
                      num_codebooks=8, audio_channels=2)),
+    # As published, but for the pieces of its tokenizer: 2 GB, to measure with.
+    "small": dict(
+        pieces=200, seed=24, rows=2048,
+        text=dict(vocab_size=32128, d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12),
+        codec=dict(sampling_rate=32000, hidden_size=128, num_filters=64, upsampling_ratios=[8, 5, 4, 4],
+                   codebook_size=2048, target_bandwidths=[2.2], use_causal_conv=False, use_conv_shortcut=False),
+        decoder=dict(vocab_size=2048, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, ffn_dim=4096,
+                     num_codebooks=4)),
 }
+COMPARED = ("tiny", "odd", "stereo")
 
 
 def make(name, folder):
@@ -61,7 +70,7 @@ def make(name, folder):
 def make_all(base, names=()):
     """{name: folder}"""
     transformers.utils.logging.disable_progress_bar()
-    return {name: make(name, pathlib.Path(base) / name) for name in names or SIZES}
+    return {name: make(name, pathlib.Path(base) / name) for name in names or COMPARED}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# What a machine with a GPU has to show: tests, doctor, the tools, training and generation on a split GPU, figures
+# beside the peers. Every part writes OUT/<part>.log and one line here; a part that fails does not stop the others.
+#
+#   scripts/gpu-check.sh [-o OUT] [-t TANDEM] [PART ...]
+#
+# Parts: tests look diagnose profile tune split resume figures. Needs no network; the peers need transformers in
+# `python3` (or TANDEM_REFERENCE_PYTHON). About 20 minutes on an H200; name parts for less.
+set -uo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+out=gpu-check tandem=
+fail() { printf 'gpu-check: error: %s\n' "$1" >&2; exit "${2:-1}"; }
+while getopts o:t:h option; do
+  case $option in
+    o) out=$OPTARG ;;
+    t) tandem=$OPTARG ;;
+    h) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) fail "use scripts/gpu-check.sh [-o OUT] [-t TANDEM] [PART ...]" 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+[ -n "$tandem" ] || for tandem in "$root/build/bin/tandem" "$root/dist/tandem"; do [ ! -x "$tandem" ] || break; done
+[ -x "$tandem" ] || fail "there is no \`$tandem\`. Run: make build"
+[ $# -gt 0 ] || set -- tests look diagnose profile tune split resume figures
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TANDEM_CONFIG_DIR=${TANDEM_CONFIG_DIR:-$root/configs} TANDEM_REFERENCE_PYTHON=${TANDEM_REFERENCE_PYTHON:-python3}
+# SIZE=tiny PRECISION=fp32 MUSIC=tiny TANDEM_SIMULATE_GPUS=2 tries the script itself where there is no GPU.
+size=${SIZE:-normal} precision=${PRECISION:-bf16} music=${MUSIC:-small} two=(--split-gpu 2)
+[ -z "${TANDEM_SIMULATE_GPUS:-}" ] || two=()
+voice=(--stage gpt --model-size "$size" --precision "$precision" training.val_step=100000 training.save_step=100000
+       observe.sample_count=0 observe.sample_step=0)
+
+tests() {  # four shards at once; each test that needs a fresh CUDA starts a child of its own
+  local program=${GPU_TESTS:-$(dirname "$tandem")/gpu_tests} shard pids=() code=0
+  [ -x "$program" ] || program=$(dirname "$tandem")/bin/gpu_tests
+  for shard in 0 1 2 3; do
+    GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$shard "$program" >"$out/tests.$shard.log" 2>&1 & pids+=($!)
+  done
+  for shard in "${pids[@]}"; do wait "$shard" || code=1; done
+  grep -hE '^\[  (PASSED|FAILED|SKIPPED)' "$out"/tests.?.log
+  return $code
+}
+look() {
+  "$tandem" devices && "$tandem" doctor && "$tandem" doctor --test && "$tandem" monitor --once &&
+    "$tandem" monitor --once --json
+}
+corpus() { [ -e "$work/corpus.index" ] || "$tandem" prepare "$root/assets/demo" --language en --train-tokenizer 200 --out "$work/corpus.index" -q; }
+# The GPT learns codes of a DVAE; a hardly trained one gives codes as good to measure with.
+codes() {
+  corpus && { [ -e "$work/dvae/model" ] || "$tandem" train --stage dvae "${voice[@]:2}" --max-steps 20 --batch-size 8 -q \
+    --train-data "$work/corpus.index" data.language=en --checkpoint-dir "$work/dvae"; }
+}
+diagnose() {  # planted: small kernels, large products, one clip a bucket, a clock held down, and all well
+  codes || return 1
+  local common=("$tandem" diagnose --data "$work/corpus.index" --num-batches 60 --json --stage gpt --pretrained "$work/dvae/model"
+    data.language=en)
+  verdict() { local what=$1; shift; printf '%s\n' "$what" >&2; "$@" >"$work/v.json" && python3 - "$what" "$work/v.json" <<'P'
+import json, sys
+found = json.load(open(sys.argv[2]))
+print(f"{sys.argv[1]:<34} {found['verdict']:<18} gain {found['expected_gain']:.2f}  {found['command']}")
+P
+  }
+  verdict "v2 size, launched one by one" "${common[@]}" --batch-size 2 training.use_graph_mode=false
+  verdict "v2 size, bf16" "${common[@]}" --batch-size 16 --precision "$precision"
+  verdict "v2 size, fp32" "${common[@]}" --batch-size 8 --precision fp32
+  verdict "many buckets" "${common[@]}" --batch-size 4 data.buckets=40 --precision "$precision"
+  if nvidia-smi -lgc 400,400 >/dev/null 2>&1; then
+    verdict "clock held at 400 MHz" "${common[@]}" --batch-size 8 --precision "$precision"
+    nvidia-smi -rgc >/dev/null
+  else
+    echo "clocks cannot be set here"
+  fi
+}
+profile() {
+  codes || return 1
+  local stage
+  for stage in dvae gpt decoder; do
+    "$tandem" profile --stage $stage --pretrained "$work/dvae/model" --precision "$precision" --batch-size 16 --train-data "$work/corpus.index" \
+      data.language=en --num-steps 40 --trace "$out/profile-$stage.json" || return 1
+  done
+}
+music_folder() { [ -d "$work/$music" ] || (cd "$root/tests/parity" && "$TANDEM_REFERENCE_PYTHON" make_musicgen_folders.py "$work" "$music"); }
+tune() {
+  codes && "$tandem" tune "${voice[@]}" --pretrained "$work/dvae/model" --data "$work/corpus.index" data.language=en --minutes 3 --out "$out/train.yaml" || return 1
+  music_folder && "$tandem" tune --for generate --model "$work/$music" --minutes 2 --out "$out/generate.yaml"
+}
+split() {  # one prepares, one trains; then music on one and on two logical devices, the same bytes
+  codes && "$tandem" train "${voice[@]}" --pretrained "$work/dvae/model" "${two[@]}" --data-gpu 0 --model-gpu 1 --batch-size 16 --max-steps 220 \
+    --train-data "$work/corpus.index" data.language=en --checkpoint-dir "$work/dual" observe.log_step=20 || return 1
+  cp "$work/dual/report.html" "$out/dual.html"
+  music_folder || return 1
+  printf 'id,caption\n' >"$work/c.csv"
+  for i in 1 2 3 4 5 6 7; do echo "c$i,a slow piano number $i" >>"$work/c.csv"; done
+  "$tandem" generate --model "$work/$music" --captions "$work/c.csv" --seconds 5 -b 3 -o "$work/two" "${two[@]}" || return 1
+  "$tandem" generate --model "$work/$music" --captions "$work/c.csv" --seconds 5 -b 7 -o "$work/one" || return 1
+  (cd "$work/one" && find . -name '*.wav' -print0 | sort -z | xargs -0 sha256sum) >"$work/one.sums"
+  (cd "$work/two" && sha256sum -c --quiet "$work/one.sums") && echo "7 clips: the same bytes on one and on two devices"
+}
+resume() {  # 40 steps; 20, killed, 20 more: the losses are the same to the last digit
+  codes || return 1
+  local run=("$tandem" train --stage gpt --pretrained "$work/dvae/model" --precision "$precision" --batch-size 8 --train-data "$work/corpus.index"
+    data.language=en training.deterministic=true training.save_step=10 training.val_step=100000 --max-steps 40
+    observe.sample_count=0 observe.sample_step=0 -q)
+  "${run[@]}" --checkpoint-dir "$work/whole" || return 1
+  "${run[@]}" --checkpoint-dir "$work/cut" &
+  local child=$!
+  until [ -e "$work/cut/step-20" ] || ! kill -0 $child 2>/dev/null; do sleep 0.05; done
+  kill -9 $child; wait $child 2>/dev/null
+  "${run[@]}" --checkpoint-dir "$work/cut" || return 1
+  python3 - "$work/whole/metrics.jsonl" "$work/cut/metrics.jsonl" <<'P'
+import json, sys
+whole, cut = ([(r["step"], r["loss"]) for r in map(json.loads, open(path)) if r["split"] == "train"] for path in sys.argv[1:])
+print(f"{len(whole)} losses, {'equal' if whole == cut else 'NOT EQUAL'} after a kill and a rerun")
+sys.exit(whole != cut)
+P
+}
+figures() {
+  "$tandem" bench generate --size small --batches 1,8,32,64,128 --whole --peer --out "$out/generate-small.json" &&
+    "$tandem" bench generate --size large --batches 1,32 --whole --out "$out/generate-large.json" &&
+    "$tandem" bench synthesize --size normal --batches 16,64,256 --peer --out "$out/synthesize.json" &&
+    "$tandem" bench train --size normal --batches 16,3 --ways --peer --out "$out/train.json"
+}
+
+failed=()
+for part; do
+  case $part in tests|look|diagnose|profile|tune|split|resume|figures) ;; *) fail "there is no part \`$part\`." 2 ;; esac
+  started=$SECONDS
+  if "$part" >"$out/$part.log" 2>&1; then state=ok; else state=FAILED; failed+=("$part"); fi
+  printf 'gpu-check: %-9s %-6s %4d s  %s\n' "$part" "$state" $((SECONDS - started)) "$out/$part.log"
+done
+[ ${#failed[@]} -eq 0 ] || fail "these parts failed: ${failed[*]}"
