@@ -35,7 +35,8 @@ int64_t rows_bucket(int64_t rows) {
 
 class CudaDecoder final : public SpeechDecoder {
  public:
-  CudaDecoder(const XttsGpt& gpt, LogicalDevice& device, int64_t places, RowHalf type)
+  CudaDecoder(const XttsGpt& gpt, LogicalDevice& device, int64_t places, RowHalf type,
+              const FewRows& few_rows)
       : gpt_(gpt),
         device_(device),
         places_(places),
@@ -44,8 +45,8 @@ class CudaDecoder final : public SpeechDecoder {
     c10::cuda::CUDAStreamGuard guard(stream_);
     const int64_t longest_prompt = 32 + gpt.text_positions.size(0) + 1;
     most_steps_ = gpt.audio_positions.size(0);
-    rows_ =
-        std::make_unique<GptRows>(gpt_rows_weights(), type, places, longest_prompt + most_steps_);
+    rows_ = std::make_unique<GptRows>(gpt_rows_weights(), type, places,
+                                      longest_prompt + most_steps_, few_rows);
     // Never again: captured steps hold the buffers' addresses.
     rows_->reserve(std::max(prompt_rows, rows_bucket(places)));
     const auto ints = at::TensorOptions(device.torch_device()).dtype(at::kInt);
@@ -222,7 +223,7 @@ class CudaDecoder final : public SpeechDecoder {
     seen_.index_copy_(0, at_places, seen_first_.expand({count, seen_words_}));
     rows_->x().narrow(0, 0, rows).copy_(x, /*non_blocking=*/true);
     const auto* ints = on_device.const_data_ptr<int32_t>();
-    rows_->run(rows, {ints, ints + rows}, stream_);
+    rows_->run(rows, {ints, ints + rows}, /*one_row_a_place=*/false, stream_);
     rows_->finish({.rows = count,
                    .source_row = ints + 2 * rows,
                    .place = ints + 2 * rows + count,
@@ -245,7 +246,8 @@ class CudaDecoder final : public SpeechDecoder {
                       .step = rows_->step().mutable_data_ptr<int32_t>()},
                      stream_);
     const int32_t* place = rows_->place().const_data_ptr<int32_t>();
-    rows_->run(rows, {place, rows_->position().const_data_ptr<int32_t>()}, stream_);
+    rows_->run(rows, {place, rows_->position().const_data_ptr<int32_t>()},
+               /*one_row_a_place=*/true, stream_);
     rows_->finish({.rows = rows,
                    .source_row = nullptr,
                    .place = place,
@@ -311,9 +313,10 @@ bool has_half_kernels(LogicalDevice& device) {
 }
 
 std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt& gpt, LogicalDevice& device,
-                                                 int64_t places, const std::string& half) {
+                                                 int64_t places, const std::string& half,
+                                                 const FewRows& few_rows) {
   return std::make_unique<CudaDecoder>(gpt, device, places,
-                                       half == "bf16" ? RowHalf::bf16 : RowHalf::fp16);
+                                       half == "bf16" ? RowHalf::bf16 : RowHalf::fp16, few_rows);
 }
 
 }  // namespace tandem
@@ -321,7 +324,7 @@ std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt& gpt, LogicalDevi
 namespace tandem {
 bool has_half_kernels(LogicalDevice&) { return false; }
 std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt&, LogicalDevice&, int64_t,
-                                                 const std::string&) {
+                                                 const std::string&, const FewRows&) {
   throw Error(ErrorKind::device, "this build of tandem has no CUDA");
 }
 }  // namespace tandem

@@ -68,7 +68,8 @@ CudaMusicDecoder::CudaMusicDecoder(const MusicDecoder& decoder, const Options& o
                                    c10::cuda::CUDAStream stream)
     : size_(decoder.size), options_(options), stream_(stream) {
   check_size(size_);
-  rows_ = std::make_unique<MusicRows>(rows_weights(decoder), options.half, options.eight_bit_cache);
+  rows_ = std::make_unique<MusicRows>(rows_weights(decoder), options.half, options.eight_bit_cache,
+                                      options.few_rows);
   const at::Device here = stream.device();
   std::vector<at::Tensor> tables;
   for (const at::Tensor& table : decoder.embeddings) tables.push_back(table.to(here));
@@ -157,8 +158,9 @@ void CudaMusicDecoder::queue_begin(int64_t rows, const int32_t* row_column) {
       stream_);
 }
 
-void CudaMusicDecoder::queue_step(int64_t clips, bool guided) {
+void CudaMusicDecoder::queue_step(int64_t clips, bool guided, int64_t column) {
   const int64_t rows = guided ? 2 * clips : clips;
+  rows_->know_positions(column + 1);
   queue_begin(rows, nullptr);
   rows_->run(rows, clips, /*one_row_a_place=*/true, stream_);
   rows_->finish(rows, stream_);
@@ -226,6 +228,7 @@ void CudaMusicDecoder::put(const Window& window) {
 // is filled a column at a time: a row's own key and value enter it while the row is computed.
 void CudaMusicDecoder::feed(int64_t clips, bool guided, int64_t first, int64_t last) {
   const int64_t places = guided ? 2 * clips : clips;
+  rows_->know_positions(0);
   const int64_t most =
       options_.eight_bit_cache ? 1 : std::max<int64_t>(1, feed_place_.size(0) / places);
   for (int64_t from = first; from < last; from += most) {
@@ -249,7 +252,7 @@ at::Tensor CudaMusicDecoder::decode(const Window& window) {
   const int64_t clips = window.forced.size(0), columns = window.forced.size(2);
   const bool guided = window.draw.guided();
   const int64_t bucket = bucket_of(clips), first = window.prompt_frames;
-  CapturedGraph& graph = graph_of(bucket, guided);
+  CapturedGraph* graph = options_.capture ? &graph_of(bucket, guided) : nullptr;
   put(window);
   put_rows(clips, bucket, guided);
   at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
@@ -258,7 +261,11 @@ at::Tensor CudaMusicDecoder::decode(const Window& window) {
   column_.fill_(first);
   for (int64_t column = first; column + 1 < columns; ++column) {
     if (!options_.use_cache) feed(clips, guided, 0, column);
-    graph.replay(stream_);
+    if (graph) {
+      graph->replay(stream_);
+    } else {
+      queue_step(bucket, guided, column);
+    }
   }
   end.record(stream_);
   at::Tensor tokens = pinned({clips, size_.codebooks, columns}, at::kInt);

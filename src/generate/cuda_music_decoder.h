@@ -35,6 +35,8 @@ class CudaMusicDecoder {
     RowHalf half = RowHalf::fp16;
     bool eight_bit_cache = false;
     bool use_cache = true;  // false: earlier columns are computed again for each step
+    bool capture = true;    // false: every kernel of a step is launched, for whoever traces them
+    FewRows few_rows = {};
   };
   // Throws Error(config) for a model these kernels are not made for.
   CudaMusicDecoder(const MusicDecoder& decoder, const Options& options,
@@ -71,7 +73,8 @@ class CudaMusicDecoder {
   int64_t bucket_of(int64_t clips) const;
   CapturedGraph& graph_of(int64_t clips, bool guided);
   void queue_begin(int64_t rows, const int32_t* row_column);
-  void queue_step(int64_t clips, bool guided);
+  // `column`: of the step, where the host knows it; -1: it does not.
+  void queue_step(int64_t clips, bool guided, int64_t column = -1);
   void put(const Window& window);
   void put_rows(int64_t clips, int64_t bucket, bool guided);
   void feed(int64_t clips, bool guided, int64_t first, int64_t last);

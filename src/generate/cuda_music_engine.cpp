@@ -20,6 +20,7 @@
 #include "generate/cuda_music_decoder.h"
 #include "generate/cuda_music_sound.h"
 #include "generate/music_checks.h"
+#include "generate/music_observer.h"
 #include "generate/music_windows.h"
 #include "models/musicgen/delay_pattern.h"
 #include "models/musicgen/musicgen.h"
@@ -40,7 +41,8 @@ CudaMusicDecoder::Options decoder_options(const MusicEngineOptions& options) {
   }
   return {.half = options.precision == "bf16" ? RowHalf::bf16 : RowHalf::fp16,
           .eight_bit_cache = options.cache == "int8",
-          .use_cache = options.use_cache};
+          .use_cache = options.use_cache,
+          .capture = options.capture};
 }
 
 class CudaMusicEngine final : public MusicEngine {
@@ -78,11 +80,16 @@ class CudaMusicEngine final : public MusicEngine {
     translated([&] {
       const Here here(*this);
       take_memory(batch, options, windows);
-      for (size_t i = 0; i < batch.size(); ++i)
-        read_text(static_cast<int64_t>(i), batch[i].text_ids);
+      {
+        const MusicMark mark(observer_, MusicPart::captions, device_.compute_stream());
+        for (size_t i = 0; i < batch.size(); ++i)
+          read_text(static_cast<int64_t>(i), batch[i].text_ids);
+      }
+      const MusicMark mark(observer_, MusicPart::decoding, device_.compute_stream());
       codes = decode(batch, options, windows, prompted);
     });
-    sound_->put(std::move(codes), std::move(done));
+    sound_->put(std::move(codes), std::move(done), observer_);
+    turning_ = observer_ != nullptr;
     ++batches_;
     clips_ += batch.size();
   }
@@ -90,6 +97,7 @@ class CudaMusicEngine final : public MusicEngine {
   void finish() override {
     sound_->wait();
     sound_->rethrow_failure();
+    if (std::exchange(turning_, false)) observer_->end(device_.preparation_stream());
   }
 
   MusicCounters counters() const override {
@@ -99,6 +107,18 @@ class CudaMusicEngine final : public MusicEngine {
             .captures = decoder_->captures(),
             .decode_seconds = decoder_->seconds(),
             .sound_seconds = sound_->seconds()};
+  }
+
+  void observe(MusicObserver* observer) override { observer_ = observer; }
+
+  std::vector<std::pair<std::string, uint64_t>> bytes_by_part() const override {
+    uint64_t text = 0;
+    T5Encoder reader = text_;
+    reader.visit("", [&](const std::string&, at::Tensor& tensor) { text += tensor.nbytes(); });
+    return {{"caption reader", text},
+            {"decoder's weights", static_cast<uint64_t>(decoder_->rows().weight_bytes())},
+            {"keys and values", static_cast<uint64_t>(decoder_->rows().cache_bytes())},
+            {"codec's weights", sound_->weight_bytes()}};
   }
 
  private:
@@ -203,6 +223,8 @@ class CudaMusicEngine final : public MusicEngine {
   LogicalDevice& device_;
   c10::cuda::CUDAStream stream_;
   T5Encoder text_;
+  MusicObserver* observer_ = nullptr;
+  bool turning_ = false;  // it hears of a turn that `finish` ends
   std::unique_ptr<CudaMusicDecoder> decoder_;
   std::unique_ptr<CudaMusicSound> sound_;
   uint64_t batches_ = 0, clips_ = 0;

@@ -11,6 +11,7 @@
 #include "device/cuda_owner.h"
 #include "device/device_scope.h"
 #include "device/logical_device.h"
+#include "generate/music_observer.h"
 #include "models/musicgen/cuda_codec.h"
 #include "models/musicgen/music_sound.h"
 
@@ -56,10 +57,11 @@ void CudaMusicSound::reserve(int64_t frames, int64_t clips) {
   clips_ = at_once;
 }
 
-void CudaMusicSound::put(at::Tensor codes, MusicEngine::Done done) {
+void CudaMusicSound::put(at::Tensor codes, MusicEngine::Done done, MusicObserver* observer) {
   wait();
   std::lock_guard lock(mutex_);
-  waiting_ = std::make_unique<Batch>(Batch{std::move(codes), std::move(done)});
+  waiting_ = std::make_unique<Batch>(Batch{std::move(codes), std::move(done), observer});
+  if (observer) observer->begin(MusicPart::turn, device_.preparation_stream());
   changed_.notify_all();
 }
 
@@ -78,6 +80,13 @@ void CudaMusicSound::rethrow_failure() {
 double CudaMusicSound::seconds() const {
   std::lock_guard lock(mutex_);
   return seconds_;
+}
+
+uint64_t CudaMusicSound::weight_bytes() const {
+  uint64_t bytes = 0;
+  Encodec codec = codec_;
+  codec.visit("", [&](const std::string&, at::Tensor& tensor) { bytes += tensor.nbytes(); });
+  return bytes;
 }
 
 // codes [B, K, F] on the device -> sound [B, channels, samples] there, on the current stream.
@@ -100,30 +109,39 @@ void CudaMusicSound::make(const Batch& batch) {
   at::NoGradGuard no_gradients;
   const int64_t clips = batch.codes.size(0);
   const int64_t sound_size = decoder_.channels * batch.codes.size(2) * codec_.size.hop();
+  Stream& queue = device_.preparation_stream();
+  if (batch.observer) batch.observer->end(queue);
   for (int64_t first = 0; first < clips; first += clips_) {
     const int64_t count = std::min(clips_, clips - first);
     const at::Tensor staged =
         staging_.narrow(0, 0, count * sound_size).view({count, decoder_.channels, -1});
     {
       DeviceScope scope(device_);
-      const auto stream = raw_cuda_stream(device_.preparation_stream());
+      const auto stream = raw_cuda_stream(queue);
       c10::cuda::CUDAStreamGuard guard(stream);
       at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
-      const at::Tensor codes = batch.codes.narrow(0, first, count).to(device_.torch_device());
-      begin.record(stream);
-      const at::Tensor sound = decode(codes);
-      end.record(stream);
+      at::Tensor sound;
+      {
+        const MusicMark mark(batch.observer, MusicPart::sound, queue);
+        const at::Tensor codes = batch.codes.narrow(0, first, count).to(device_.torch_device());
+        begin.record(stream);
+        sound = decode(codes);
+        end.record(stream);
+      }
+      const MusicMark mark(batch.observer, MusicPart::copy, queue);
       staged.copy_(sound, /*non_blocking=*/true);
       stream.synchronize();
       std::lock_guard lock(mutex_);
       seconds_ += 1e-3 * begin.elapsed_time(end);
     }
     // Outside the device's scope: what is handed over is not its memory.
+    const MusicMark mark(batch.observer, MusicPart::hand_over, queue);
     for (int64_t i = 0; i < count; ++i)
       batch.done(static_cast<size_t>(first + i),
                  {.sound = at::empty(staged[i].sizes(), at::kFloat).copy_(staged[i]),
                   .codes = batch.codes[first + i].clone()});
   }
+  if (batch.observer) batch.observer->begin(MusicPart::turn, queue);
 }
 
 void CudaMusicSound::serve() {

@@ -18,6 +18,7 @@
 namespace tandem {
 
 class CudaCodec;
+class MusicObserver;
 
 class CudaMusicSound {
  public:
@@ -33,15 +34,17 @@ class CudaMusicSound {
   void release();
 
   // codes [B, K, frames] int64 on the CPU. Waits until the batch before is handed over.
-  void put(at::Tensor codes, MusicEngine::Done done);
+  void put(at::Tensor codes, MusicEngine::Done done, MusicObserver* observer = nullptr);
   void wait();             // until everything is handed over
   void rethrow_failure();  // what `Done` threw, once
   double seconds() const;  // the device's own time
+  uint64_t weight_bytes() const;
 
  private:
   struct Batch {
     at::Tensor codes;
     MusicEngine::Done done;
+    MusicObserver* observer = nullptr;
   };
   void serve();
   void make(const Batch& batch);

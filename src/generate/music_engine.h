@@ -11,11 +11,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tandem {
 
 class LogicalDevice;
+class MusicObserver;
 struct Musicgen;
 struct MusicgenConfig;
 
@@ -65,6 +67,11 @@ class MusicEngine {
                         Done done) = 0;
   virtual void finish() = 0;  // until all sound is handed over
   virtual MusicCounters counters() const = 0;
+  // Who hears of the parts of batches from now on, or nobody; between batches, all sound handed
+  // over. Engines of one part have nothing to tell.
+  virtual void observe(MusicObserver*) {}
+  // What it keeps on the device from batch to batch, as far as it is known by part.
+  virtual std::vector<std::pair<std::string, uint64_t>> bytes_by_part() const { return {}; }
 };
 
 struct MusicEngineOptions {
@@ -72,6 +79,7 @@ struct MusicEngineOptions {
   std::string cache = "same";      // of keys and values: "same" as the products, or "int8"
   bool use_cache = true;           // false: everything is computed again at each step (slow)
   bool pin_memory = true;          // sound comes to the host through page-locked memory
+  bool capture = true;             // false: steps are launched kernel by kernel, to trace them
 };
 
 // The model must outlive the engine. Chooses the CUDA engine on a GPU of compute capability 8.0 and

@@ -14,6 +14,7 @@
 #include "device/torch_errors.h"
 #include "generate/music_checks.h"
 #include "generate/music_engine.h"
+#include "generate/music_observer.h"
 #include "generate/music_windows.h"
 #include "models/musicgen/music_pass.h"
 #include "models/musicgen/music_sound.h"
@@ -89,7 +90,10 @@ class PlainMusicEngine final : public MusicEngine {
     const auto shared = std::make_shared<Done>(std::move(done));
     std::lock_guard lock(mutex_);
     for (size_t i = 0; i < batch.size(); ++i)
-      queue_.push_back({i, codes[static_cast<int64_t>(i)].contiguous(), shared});
+      queue_.push_back({i, codes[static_cast<int64_t>(i)].contiguous(), shared, observer_,
+                        /*last=*/i + 1 == batch.size()});
+    turning_ = observer_ != nullptr;
+    if (observer_) observer_->begin(MusicPart::turn, device_.preparation_stream());
     ++counters_.batches;
     counters_.clips += batch.size();
     counters_.decode_seconds += seconds_since(start);
@@ -99,6 +103,7 @@ class PlainMusicEngine final : public MusicEngine {
   void finish() override {
     wait_for_sound();
     rethrow_failure();
+    if (std::exchange(turning_, false)) observer_->end(device_.preparation_stream());
   }
 
   MusicCounters counters() const override {
@@ -106,11 +111,15 @@ class PlainMusicEngine final : public MusicEngine {
     return counters_;
   }
 
+  void observe(MusicObserver* observer) override { observer_ = observer; }
+
  private:
   struct Sounding {
     size_t index = 0;
     at::Tensor codes;  // [K, frames]
     std::shared_ptr<Done> done;
+    MusicObserver* observer = nullptr;
+    bool last = false;  // of its batch
   };
 
   // In the stream's turn, with its device's scope open; waits for it. What `work` throws is thrown
@@ -171,7 +180,11 @@ class PlainMusicEngine final : public MusicEngine {
       if (prompted > 0) prompts.push_back(request.prompt.to(at::kLong));
     }
     MusicDraws draws = MusicDraws::counted(seeds);
-    on_device(stream, [&] { texts = read_captions(batch); });
+    {
+      const MusicMark mark(observer_, MusicPart::captions, stream);
+      on_device(stream, [&] { texts = read_captions(batch); });
+    }
+    const MusicMark mark(observer_, MusicPart::decoding, stream);
     at::Tensor known =
         prompts.empty()
             ? at::empty({static_cast<int64_t>(batch.size()), config_.decoder.codebooks, 0},
@@ -199,26 +212,32 @@ class PlainMusicEngine final : public MusicEngine {
     return known;
   }
 
-  at::Tensor make_sound(const at::Tensor& codes) {
+  at::Tensor make_sound(const Sounding& clip) {
+    Stream& stream = device_.preparation_stream();
     at::Tensor sound;
-    on_device(device_.preparation_stream(), [&] {
-      const at::Tensor there = codes.unsqueeze(0).to(device_.torch_device());
-      sound = sound_of_codes(codec_, config_.decoder, there).squeeze(0);
-      if (!sound.is_cpu()) sound = sound.to(at::kCPU);
-    });
+    {
+      const MusicMark mark(clip.observer, MusicPart::sound, stream);
+      on_device(stream, [&] {
+        const at::Tensor there = clip.codes.unsqueeze(0).to(device_.torch_device());
+        sound = sound_of_codes(codec_, config_.decoder, there).squeeze(0);
+      });
+    }
+    const MusicMark mark(clip.observer, MusicPart::copy, stream);
+    if (!sound.is_cpu()) on_device(stream, [&] { sound = sound.to(at::kCPU); });
     return sound.clone();  // outside the device's scope: what is handed over is not its memory
   }
 
   void sound_one(const Sounding& clip) {
     const Clock::time_point start = Clock::now();
+    if (clip.observer && clip.index == 0) clip.observer->end(device_.preparation_stream());
     at::Tensor sound;
     try {
-      sound = make_sound(clip.codes);
+      sound = make_sound(clip);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::memory) throw;
       std::lock_guard alone(decoding_);  // once more without the keys and values of a batch
       try {
-        sound = make_sound(clip.codes);
+        sound = make_sound(clip);
       } catch (const Error& again) {
         throw Error(ErrorKind::device,
                     fmt::format("{} cannot hold the sound of one clip of {} frames: {}",
@@ -229,7 +248,12 @@ class PlainMusicEngine final : public MusicEngine {
       std::lock_guard lock(mutex_);
       counters_.sound_seconds += seconds_since(start);
     }
-    (*clip.done)(clip.index, {.sound = sound, .codes = clip.codes});
+    {
+      const MusicMark mark(clip.observer, MusicPart::hand_over, device_.preparation_stream());
+      (*clip.done)(clip.index, {.sound = sound, .codes = clip.codes});
+    }
+    if (clip.observer && clip.last)
+      clip.observer->begin(MusicPart::turn, device_.preparation_stream());
   }
 
   void serve_sound() {
@@ -276,7 +300,9 @@ class PlainMusicEngine final : public MusicEngine {
   T5Encoder text_;  // share the model's tensors unless they were moved to a GPU
   Encodec codec_;
   MusicStepWeights weights_;
-  std::mutex decoding_;  // held while keys and values are
+  MusicObserver* observer_ = nullptr;
+  bool turning_ = false;  // it hears of a turn that `finish` ends
+  std::mutex decoding_;   // held while keys and values are
 
   mutable std::mutex mutex_;  // all below
   std::condition_variable changed_;

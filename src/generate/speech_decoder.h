@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/xtts/xtts_config.h"
+#include "nn/rows/few_rows.h"
 
 namespace tandem {
 
@@ -55,6 +56,7 @@ std::unique_ptr<SpeechDecoder> make_plain_decoder(const XttsGpt& gpt, LogicalDev
 bool has_half_kernels(LogicalDevice& device);
 // Half precision with the row kernels and captured steps; `half` is fp16 or bf16.
 std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt& gpt, LogicalDevice& device,
-                                                 int64_t places, const std::string& half);
+                                                 int64_t places, const std::string& half,
+                                                 const FewRows& few_rows = {});
 
 }  // namespace tandem

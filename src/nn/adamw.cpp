@@ -71,7 +71,7 @@ void adamw_step(const AdamWBuffers& buffers, const at::Tensor& values, const Ada
   }
   if (values.const_data_ptr<float>()[adamw_good] != 0) step_on_cpu(buffers, numbers(values, rule));
   at::Tensor gradient = buffers.gradient;
-  gradient.zero_();
+  if (!buffers.low.defined()) gradient.zero_();
 }
 
 void split_float(const at::Tensor& full, at::Tensor& high, at::Tensor& low) {

@@ -4,6 +4,7 @@
 
 #include "nn/adamw_cell.h"
 #include "nn/adamw_launch.h"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -27,7 +28,7 @@ __global__ void step_kernel(Pointers p, int64_t groups, const float* values, Ada
   if (group >= groups) return;
   auto* gradients = reinterpret_cast<float4*>(p.gradient) + group;
   if (values[adamw_good] == 0) {
-    __stcs(gradients, make_float4(0, 0, 0, 0));
+    if constexpr (!split) __stcs(gradients, make_float4(0, 0, 0, 0));
     return;
   }
   auto* means = reinterpret_cast<float4*>(p.mean) + group;
@@ -56,7 +57,7 @@ __global__ void step_kernel(Pointers p, int64_t groups, const float* values, Ada
     const AdamWCell cell = adamw_cell({w[i], m[i], s[i]}, g[i], decays, n);
     w[i] = cell.weight, m[i] = cell.mean, s[i] = cell.square;
   }
-  __stcs(gradients, make_float4(0, 0, 0, 0));
+  if constexpr (!split) __stcs(gradients, make_float4(0, 0, 0, 0));
   __stcs(means, make_float4(m[0], m[1], m[2], m[3]));
   __stcs(squares, make_float4(s[0], s[1], s[2], s[3]));
   if constexpr (split) {
@@ -114,6 +115,10 @@ void adamw_step_cuda(const AdamWBuffers& b, const at::Tensor& values, const Adam
   const int64_t groups = b.gradient.numel() / each;
   const auto kernel = split ? (averaged ? step_kernel<true, true> : step_kernel<true, false>)
                             : (averaged ? step_kernel<false, true> : step_kernel<false, false>);
+  // Read and written: weight, gradient (of split weights only read), both moments, the average.
+  const WorkNote note(
+      "tandem::adamw", 0,
+      static_cast<double>(b.gradient.numel()) * ((averaged ? 40 : 32) - (split ? 4 : 0)));
   kernel<<<blocks_for(groups), threads, 0, c10::cuda::getCurrentCUDAStream()>>>(
       p, groups, values.const_data_ptr<float>(), n);
   C10_CUDA_KERNEL_LAUNCH_CHECK();

@@ -54,7 +54,8 @@ struct StepValues {
   at::Tensor scale;   // [] float32: losses are multiplied by it before the backward pass; 1 but for
                       // fp16
   uint64_t seed = 0;  // of this replica
-  bool first = false;  // of a step's batches: gradients of split tensors may be overwritten
+  bool first = false;  // of a step's batches: gradients of split tensors must be overwritten, for
+                       // nobody clears them
 };
 
 // Sums over samples with what they must be divided by, so that parts of replicas and batches add

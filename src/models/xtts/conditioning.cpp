@@ -28,7 +28,8 @@ at::Tensor group_norm(const at::Tensor& x, const Conditioning::Attention& block,
                       const Frames& frames) {
   const int64_t groups = norm_groups(x.size(2));
   if (frames.lengths.defined())
-    return frame_norm(x, frames.lengths, block.norm_weight, block.norm_bias, groups);
+    return frame_norm(x, frames.lengths, block.norm_weight.to(at::kFloat),
+                      block.norm_bias.to(at::kFloat), groups);
   return at::group_norm(x.transpose(1, 2), groups, block.norm_weight, block.norm_bias, 1e-5)
       .transpose(1, 2);
 }
@@ -85,7 +86,7 @@ at::Tensor Conditioning::operator()(const at::Tensor& mels, const at::Tensor& le
   }
   at::Tensor x = at::linear(mels.transpose(1, 2), init_weight.squeeze(2), init_bias);
   for (const Attention& block : blocks) x = attend(block, x, size.heads, real);
-  at::Tensor y = latents.unsqueeze(0).expand({mels.size(0), -1, -1});
+  at::Tensor y = latents.to(at::kFloat).unsqueeze(0).expand({mels.size(0), -1, -1});
   for (const PerceiverLayer& layer : layers) {
     y = y + read(layer, y, x, real);
     y = y + feed_forward(layer, y);

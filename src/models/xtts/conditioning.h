@@ -1,5 +1,6 @@
 // Reference mels to the GPT's prefix: a 1x1 convolution, attention blocks over all frames, and a
-// perceiver that reads them with 32 learned queries. Always float32.
+// perceiver that reads them with 32 learned queries. Float32, but for weights that training keeps
+// in bfloat16.
 #pragma once
 
 #include <ATen/core/TensorBody.h>

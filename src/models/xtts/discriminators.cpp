@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "nn/flat_conv.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -112,7 +113,8 @@ Discriminators::Folded Discriminators::fold(at::ScalarType compute) const {
   return folded;
 }
 
-Judgement Discriminators::judge(const at::Tensor& waves, const Folded& folded) const {
+Judgement Discriminators::judge(const at::Tensor& waves, const Folded& folded,
+                                bool by_products) const {
   Judgement judgement;
   at::Tensor pooled = waves.unsqueeze(1);
   int64_t halved = 0;
@@ -120,16 +122,24 @@ Judgement Discriminators::judge(const at::Tensor& waves, const Folded& folded) c
     const Discriminator& one = discriminators[d];
     for (; halved < one.halved; ++halved) pooled = at::avg_pool1d(pooled, 4, 2, 2);
     at::Tensor x = one.period > 1 ? fold_by(waves, one.period) : pooled;
+    if (by_products) x = x.transpose(1, 2);
     int64_t samples = one.period << one.halved;
     auto& maps = judgement.maps.emplace_back();
     for (size_t i = 0; i < one.layers.size(); ++i) {
       const at::Tensor& weight = folded.weights[d][i];
       const Layer& layer = one.layers[i];
-      x = at::conv1d(x.to(weight.scalar_type()), weight, folded.biases[d][i], layer.stride,
-                     (weight.size(2) - 1) / 2, 1, layer.groups);
-      if (i + 1 < one.layers.size()) x = at::leaky_relu(x, slope);
+      const bool last = i + 1 == one.layers.size();
+      const at::Tensor in = x.to(weight.scalar_type());
+      if (by_products) {
+        x = flat_conv(in, weight, folded.biases[d][i],
+                      {.stride = layer.stride, .groups = layer.groups, .slope = last ? 1 : slope});
+      } else {
+        x = at::conv1d(in, weight, folded.biases[d][i], layer.stride, (weight.size(2) - 1) / 2, 1,
+                       layer.groups);
+        if (!last) x = at::leaky_relu(x, slope);
+      }
       samples *= layer.stride;
-      maps.push_back({x, samples});
+      maps.push_back({by_products ? x.transpose(1, 2) : x, samples});
     }
   }
   return judgement;

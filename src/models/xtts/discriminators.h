@@ -59,8 +59,10 @@ struct Discriminators {
     std::vector<std::vector<at::Tensor>> weights, biases;
   };
   Folded fold(at::ScalarType compute) const;
-  // waves [B, samples] float32. Products in the type of the weights.
-  Judgement judge(const at::Tensor& waves, const Folded& folded) const;
+  // waves [B, samples] float32. Products in the type of the weights. `by_products`: convolutions
+  // are matrix products (nn/flat_conv.h) and maps have channels last in memory; else they are
+  // LibTorch's own.
+  Judgement judge(const at::Tensor& waves, const Folded& folded, bool by_products = false) const;
 };
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/leaky_cast.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -13,6 +14,11 @@ namespace {
 
 constexpr double slope = 0.1;
 constexpr double last_slope = 0.01;  // PyTorch's default, which the reference uses at the end
+
+// What the product of a layer reads behind a leaky ReLU.
+at::Tensor activate(const Vocoder::Convolution& layer, const at::Tensor& x, double by = slope) {
+  return leaky_cast(x, by, layer.weight.scalar_type());
+}
 
 // Products in the type of the weights; what they are added to keeps its own.
 at::Tensor convolve(const Vocoder::Convolution& layer, const at::Tensor& x, int64_t dilation = 1) {
@@ -31,8 +37,9 @@ at::Tensor residual(const Vocoder::ResidualBlock& block, const at::Tensor& x,
                     const std::vector<int64_t>& dilations) {
   at::Tensor y = x;
   for (size_t i = 0; i < block.first.size(); ++i) {
-    const at::Tensor inner = convolve(block.first[i], at::leaky_relu(y, slope), dilations[i]);
-    y = y + convolve(block.second[i], at::leaky_relu(inner, slope));
+    const Vocoder::Convolution &first = block.first[i], &second = block.second[i];
+    const at::Tensor inner = convolve(first, activate(first, y), dilations[i]);
+    y = y + convolve(second, activate(second, inner));
   }
   return y;
 }
@@ -45,7 +52,7 @@ at::Tensor Vocoder::sound(const at::Tensor& frames, const at::Tensor& speaker_em
   const auto told = [&](const Convolution& layer) { return convolve(layer, g).to(type); };
   at::Tensor x = convolve(pre, frames.to(pre.weight.device(), type)).to(type) + told(speaker);
   for (const Stage& stage : stages) {
-    x = widen(stage, at::leaky_relu(x, slope)).to(type) + told(stage.speaker);
+    x = widen(stage, activate(stage.up, x)).to(type) + told(stage.speaker);
     at::Tensor sum;
     for (const ResidualBlock& block : stage.residual) {
       const at::Tensor part = residual(block, x, dilations);
@@ -53,7 +60,7 @@ at::Tensor Vocoder::sound(const at::Tensor& frames, const at::Tensor& speaker_em
     }
     x = sum / static_cast<double>(stage.residual.size());
   }
-  return convolve(post, at::leaky_relu(x, last_slope)).to(type).tanh().squeeze(1);
+  return convolve(post, activate(post, x, last_slope)).to(type).tanh().squeeze(1);
 }
 
 at::Tensor Vocoder::operator()(const at::Tensor& latents,

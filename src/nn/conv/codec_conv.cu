@@ -6,6 +6,7 @@
 #include "nn/conv/codec_kernels.h"
 #include "nn/conv/codec_math.cuh"
 #include "nn/rows/launch.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -191,6 +192,12 @@ void launch_across(const CodecConv& call, cudaStream_t stream) {
 }  // namespace
 
 void launch_codec_conv(const CodecConv& call, cudaStream_t stream) {
+  const double weights = static_cast<double>(call.taps) * call.channels * call.columns;
+  const double rows = static_cast<double>(call.clips) * call.rows;
+  const double given = rows * call.columns;
+  const WorkNote note("tandem::codec_conv", 2 * rows * weights,
+                      2 * weights + rows * call.channels * (call.half_in ? 2 : 4) +
+                          given * ((call.residual ? 4 : 0) + (call.half_out ? 2 : 4)));
   if (call.columns % 128 == 0) {
     launch_across<4>(call, stream);
   } else if (call.columns % 64 == 0) {

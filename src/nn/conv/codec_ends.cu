@@ -2,6 +2,7 @@
 #include "nn/conv/codec_kernels.h"
 #include "nn/conv/codec_math.cuh"
 #include "nn/rows/launch.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -79,10 +80,17 @@ __global__ void __launch_bounds__(wave_threads) codec_wave(const CodecWave call)
 }  // namespace
 
 void launch_codec_vectors(const CodecVectors& call, cudaStream_t stream) {
+  const double codes = static_cast<double>(call.clips) * call.frames * call.codebooks;
+  const WorkNote note("tandem::codec_vectors", 0,
+                      codes * ((call.wide ? 8 : 4) + 4.0 * call.width) +
+                          2.0 * call.clips * call.frames * call.width);
   launch_in_turn(codec_vectors, dim3(call.frames, call.clips), dim3(128), 0, stream, call);
 }
 
 void launch_codec_wave(const CodecWave& call, cudaStream_t stream) {
+  const double samples = static_cast<double>(call.clips) * call.count;
+  const WorkNote note("tandem::codec_wave", 2 * samples * call.channels * codec_wave_taps,
+                      samples * (2.0 * call.channels + 4));
   const dim3 grid((call.count + wave_samples - 1) / wave_samples, call.clips);
   launch_in_turn(codec_wave, grid, dim3(wave_threads), sizeof(float) * call.channels * 8, stream,
                  call);

@@ -6,6 +6,7 @@
 #include "nn/conv/codec_kernels.h"
 #include "nn/conv/codec_math.cuh"
 #include "nn/rows/launch.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -240,6 +241,11 @@ int codec_lstm_clips(int width) {
 }
 
 void launch_codec_lstm(const CodecLstm& call, cudaStream_t stream) {
+  const double weights = 4.0 * call.width * call.width;
+  const double values = static_cast<double>(call.clips) * call.steps * call.width;
+  // Gates are read, hidden states written and read; with a skip that is read and the sum written.
+  const WorkNote note("tandem::codec_lstm", 2 * weights * call.clips * call.steps,
+                      2 * weights + values * (16 + 4 + (call.skip ? 6 : 0)));
   call.width == 1024  ? launch_wide<1024>(call, stream)
   : call.width == 512 ? launch_wide<512>(call, stream)
                       : launch_wide<256>(call, stream);

@@ -2,6 +2,7 @@
 #include <c10/cuda/CUDAException.h>
 
 #include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -121,7 +122,8 @@ __global__ void __launch_bounds__(threads) finish_sums(const SumJobs jobs) {
   if (part != 0 || column >= job.columns) return;
 #pragma unroll
   for (int w = 1; w < threads / 32; ++w) sum += shared[w][threadIdx.x];
-  job.out[column] = jobs.overwrite ? sum : job.out[column] + sum;
+  float* out = job.out + (job.spread ? column / 64 * job.spread + column % 64 : column);
+  *out = jobs.overwrite ? sum : *out + sum;
 }
 
 dim3 tiles(int columns, int parts) {
@@ -132,23 +134,27 @@ dim3 tiles(int columns, int parts) {
 }  // namespace
 
 void launch_gelu(const bf16* in, bf16* out, int64_t count, cudaStream_t stream) {
+  const WorkNote note("tandem::gelu", 0, 4.0 * static_cast<double>(count));
   gelu_forward<<<static_cast<unsigned>((count / 8 + threads - 1) / threads), threads, 0, stream>>>(
       in, out, count);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 void launch_gelu_backward(const bf16* in, bf16* gradient, bf16* activated, float* partial,
                           int places, int columns, cudaStream_t stream) {
+  const WorkNote note("tandem::gelu_backward", 0, 8.0 * places * columns);
   gelu_backward<<<tiles(columns, column_parts), threads, 0, stream>>>(in, gradient, activated,
                                                                       partial, places, columns);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 void launch_column_sums(const bf16* in, float* partial, int rows, int columns, int64_t stride,
                         cudaStream_t stream) {
+  const WorkNote note("tandem::column_sums", 0, 2.0 * rows * columns);
   column_sums<<<tiles(columns, column_parts), threads, 0, stream>>>(in, partial, rows, columns,
                                                                     stride);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 void launch_add(const float* in, float* out, int64_t count, bool overwrite, cudaStream_t stream) {
+  const WorkNote note("tandem::add", 0, (overwrite ? 8.0 : 12.0) * static_cast<double>(count));
   add<<<static_cast<unsigned>((count / 8 + threads - 1) / threads), threads, 0, stream>>>(
       in, out, count, overwrite);
   C10_CUDA_KERNEL_LAUNCH_CHECK();

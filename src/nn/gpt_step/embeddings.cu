@@ -3,6 +3,7 @@
 #include <c10/cuda/CUDAException.h>
 
 #include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -155,6 +156,7 @@ __global__ void __launch_bounds__(threads) latents_backward(const EmbedBackwardC
 }  // namespace
 
 void launch_embed(const EmbedCall& call, cudaStream_t stream) {
+  const WorkNote note("tandem::embed", 0, 6.0 * call.places * call.width);
   embed<<<call.places, threads, 0, stream>>>(call);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }

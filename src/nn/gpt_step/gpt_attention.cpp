@@ -5,25 +5,10 @@
 #include <ATen/cuda/CUDAContext.h>
 
 #include "nn/gpt_step/hopper_attention.h"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
-
-// LibTorch's flash attention adds up query gradients in any order unless it is told not to.
-class DeterministicScope {
- public:
-  DeterministicScope()
-      : before_(at::globalContext().deterministicAlgorithms()),
-        warned_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
-    at::globalContext().setDeterministicAlgorithms(true, false);
-  }
-  ~DeterministicScope() { at::globalContext().setDeterministicAlgorithms(before_, warned_); }
-  DeterministicScope(const DeterministicScope&) = delete;
-  DeterministicScope& operator=(const DeterministicScope&) = delete;
-
- private:
-  bool before_, warned_;
-};
 
 AttentionTiles tiles_in(const at::Tensor& table) {
   auto* first = reinterpret_cast<int4*>(table.data_ptr());
@@ -31,9 +16,11 @@ AttentionTiles tiles_in(const at::Tensor& table) {
 }
 
 HopperAttention described(const at::Tensor& qkv, const PackedSequences& sequences,
-                          const at::Tensor& tiles) {
+                          const at::Tensor& tiles, bool causal) {
   HopperAttention call;
   call.qkv = static_cast<const bf16*>(qkv.const_data_ptr());
+  call.by_head = qkv.stride(1) < qkv.stride(2);
+  call.causal = causal;
   call.tiles = tiles_in(tiles);
   call.sequences = static_cast<int>(sequences.starts.size(0)) - 1;
   call.places = static_cast<int>(qkv.size(0));
@@ -41,11 +28,31 @@ HopperAttention described(const at::Tensor& qkv, const PackedSequences& sequence
   return call;
 }
 
+// The host learns lengths only for whoever traces work that is not captured.
+double pairs_of(const PackedSequences& sequences, bool causal, cudaStream_t stream) {
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusActive;
+  if (!WorkNote::heard() || cudaStreamIsCapturing(stream, &capturing) != cudaSuccess ||
+      capturing != cudaStreamCaptureStatusNone)
+    return 0;
+  const at::Tensor lengths = sequences.starts.to(at::kCPU).diff().to(at::kDouble);
+  const double squares = (lengths * lengths).sum().item<double>();
+  return causal ? (squares + lengths.sum().item<double>()) / 2 : squares;
+}
+
 }  // namespace
 
+DeterministicScope::DeterministicScope()
+    : before_(at::globalContext().deterministicAlgorithms()),
+      warned_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+}
+DeterministicScope::~DeterministicScope() {
+  at::globalContext().setDeterministicAlgorithms(before_, warned_);
+}
+
 GptAttention::GptAttention(int64_t heads, int64_t head_width, int64_t most_places,
-                           int64_t most_sequences)
-    : own_(head_width == hopper_head_width && hopper_attention_runs()) {
+                           int64_t most_sequences, bool causal)
+    : own_(head_width == hopper_head_width && hopper_attention_runs()), causal_(causal) {
   if (!own_) return;
   const int64_t most = attention_tiles(most_places, most_sequences, key_tile_rows);
   tiles_ = at::empty({2, most, 4}, at::TensorOptions(at::kCUDA).dtype(at::kInt));
@@ -64,6 +71,7 @@ GptAttention::BiasParts GptAttention::bias_parts(const PackedSequences& sequence
 }
 
 void GptAttention::begin(const PackedSequences& sequences, int64_t places, cudaStream_t stream) {
+  pairs_ = own_ ? pairs_of(sequences, causal_, stream) : 0;
   if (own_)
     launch_plan_tiles(sequences.starts.const_data_ptr<int32_t>(),
                       static_cast<int>(sequences.starts.size(0)) - 1, static_cast<int>(places),
@@ -74,7 +82,8 @@ void GptAttention::forward(const at::Tensor& qkv, const PackedSequences& sequenc
                            const at::Tensor& out, const at::Tensor& logsumexp,
                            cudaStream_t stream) {
   if (own_) {
-    HopperAttention call = described(qkv, sequences, tiles_);
+    HopperAttention call = described(qkv, sequences, tiles_, causal_);
+    call.pairs = pairs_;
     call.out = static_cast<bf16*>(out.data_ptr());
     call.logsumexp = logsumexp.data_ptr<float>();
     launch_hopper_attention(call, stream);
@@ -82,7 +91,7 @@ void GptAttention::forward(const at::Tensor& qkv, const PackedSequences& sequenc
   }
   const auto [attended, sums, state, unused, mask] = at::_flash_attention_forward(
       qkv.select(1, 0), qkv.select(1, 1), qkv.select(1, 2), sequences.starts, sequences.starts,
-      sequences.longest, sequences.longest, 0.0, /*is_causal=*/true, false);
+      sequences.longest, sequences.longest, 0.0, causal_, false);
   out.copy_(attended);
   logsumexp.copy_(sums);
   unused_state_[0] = state;
@@ -94,7 +103,8 @@ void GptAttention::backward(const at::Tensor& gradient, const at::Tensor& qkv,
                             const PackedSequences& sequences, const at::Tensor& qkv_gradient,
                             const at::Tensor& dots, cudaStream_t stream) {
   if (own_) {
-    HopperAttention call = described(qkv, sequences, tiles_);
+    HopperAttention call = described(qkv, sequences, tiles_, causal_);
+    call.pairs = pairs_;
     call.out = static_cast<bf16*>(out.data_ptr());
     call.logsumexp = logsumexp.data_ptr<float>();
     call.gradient = static_cast<const bf16*>(gradient.const_data_ptr());
@@ -108,8 +118,8 @@ void GptAttention::backward(const at::Tensor& gradient, const at::Tensor& qkv,
   const DeterministicScope deterministic;
   const auto [query, key, value] = at::_flash_attention_backward(
       gradient, qkv.select(1, 0), qkv.select(1, 1), qkv.select(1, 2), out, logsumexp,
-      sequences.starts, sequences.starts, sequences.longest, sequences.longest, 0.0,
-      /*is_causal=*/true, unused_state_[0], unused_state_[1]);
+      sequences.starts, sequences.starts, sequences.longest, sequences.longest, 0.0, causal_,
+      unused_state_[0], unused_state_[1]);
   qkv_gradient.select(1, 0).copy_(query);
   qkv_gradient.select(1, 1).copy_(key);
   qkv_gradient.select(1, 2).copy_(value);

@@ -1,4 +1,4 @@
-// Causal attention over packed sequences, forward and backward. On Hopper with heads of 64 by our
+// Attention over packed sequences, forward and backward. On Hopper with heads of 64 by our
 // own kernels (hopper_attention.cu), else by LibTorch's flash attention, whose results are copied.
 // The same bits every time in both.
 #pragma once
@@ -9,6 +9,18 @@
 
 namespace tandem {
 
+// LibTorch's flash attention adds up query gradients in any order unless it is told not to.
+class DeterministicScope {
+ public:
+  DeterministicScope();
+  ~DeterministicScope();
+  DeterministicScope(const DeterministicScope&) = delete;
+  DeterministicScope& operator=(const DeterministicScope&) = delete;
+
+ private:
+  bool before_, warned_;
+};
+
 struct PackedSequences {
   at::Tensor starts;    // [sequences + 1] int32
   int64_t longest = 0;  // places of one sequence at most
@@ -16,14 +28,16 @@ struct PackedSequences {
 
 class GptAttention {
  public:
-  // Under the weights' device.
-  GptAttention(int64_t heads, int64_t head_width, int64_t most_places, int64_t most_sequences);
+  // Under the weights' device. Not `causal`: a place sees its whole sequence.
+  GptAttention(int64_t heads, int64_t head_width, int64_t most_places, int64_t most_sequences,
+               bool causal = true);
   bool own_kernels() const { return own_; }
 
   // Once before the calls of a pass, for sequences of `places` places together.
   void begin(const PackedSequences& sequences, int64_t places, cudaStream_t stream);
 
-  // qkv [places, 3, heads, width] -> out [places, heads, width], logsumexp [heads, places] float32.
+  // qkv [places, 3, heads, width], in memory also [places, heads, 3, width], -> out [places, heads,
+  // width], logsumexp [heads, places] float32.
   void forward(const at::Tensor& qkv, const PackedSequences& sequences, const at::Tensor& out,
                const at::Tensor& logsumexp, cudaStream_t stream);
   // gradient [places, heads, width] of out -> qkv_gradient, like qkv. `dots` [heads, places]
@@ -41,7 +55,8 @@ class GptAttention {
   BiasParts bias_parts(const PackedSequences& sequences, int64_t places) const;
 
  private:
-  bool own_ = false;
+  bool own_ = false, causal_ = true;
+  double pairs_ = 0;            // see HopperAttention
   at::Tensor tiles_;            // [2, most, 4] int32, see AttentionTiles
   at::Tensor sums_;             // [2, most, heads * width]
   at::Tensor unused_state_[2];  // of flash attention's dropout, which is not used

@@ -146,6 +146,28 @@ struct LastNormsBackwardCall {
 };
 void launch_last_norms_backward(const LastNormsBackwardCall& call, cudaStream_t stream);
 
+// GroupNorm over the real frames of rows [rows, frames, width]; padding comes out as 0. A group's
+// channels are a multiple of 8, 2048 at most.
+struct FrameNormCall {
+  const bf16* x = nullptr;
+  const int64_t* lengths = nullptr;  // [rows] real frames, 1 at least
+  const bf16 *weight = nullptr, *bias = nullptr;
+  bf16* out = nullptr;
+  float2* statistics = nullptr;  // [rows, groups] mean and 1 / deviation; read by the backward pass
+  int rows = 0, frames = 0, width = 0, channels = 0;  // channels of a group
+  int kept = 0;                                       // set by the launch
+};
+void launch_frame_norm(const FrameNormCall& call, cudaStream_t stream);
+
+// Partial sums [rows, 3, width]: norm weight, norm bias, x_gradient.
+struct FrameNormBackwardCall {
+  FrameNormCall norm;  // without `out`
+  const bf16* gradient = nullptr;
+  bf16* x_gradient = nullptr;
+  float* partial = nullptr;
+};
+void launch_frame_norm_backward(const FrameNormBackwardCall& call, cudaStream_t stream);
+
 // GPT-2's GELU (tanh). out = gelu(in), `count` a multiple of 8.
 void launch_gelu(const bf16* in, bf16* out, int64_t count, cudaStream_t stream);
 // The same for sums over a wide matrix: parts of its rows.
@@ -165,6 +187,7 @@ struct SumJob {
   float* out = nullptr;            // [columns]
   int parts = 0, columns = 0;
   int64_t stride = 0;
+  int spread = 0;  // column c goes to out[c / 64 * spread + c % 64]; 0: to out[c]
 };
 constexpr int most_sum_jobs = 10;
 struct SumJobs {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <tuple>
 
+#include "nn/work_note.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -28,11 +29,12 @@ void check(cublasStatus_t status, const char* what) {
 
 // What decides how a product is computed. `rows` and `inner` stand apart: one of them is the number
 // of places, and a measured choice serves all sizes of it.
-using Form = std::tuple<int64_t, bool, bool, bool, bool, bool>;
+using Form = std::tuple<int64_t, bool, bool, bool, bool, int>;
 using Size = std::pair<int64_t, int64_t>;
 
 Form form_of(const Product& p) {
-  return {p.columns, p.left_turned, p.right_turned, p.to_float, p.adds, p.bias != nullptr};
+  return {p.columns,  p.left_turned,     p.right_turned,
+          p.to_float, p.adds || p.added, p.before_gelu ? 2 : p.bias ? 1 : 0};
 }
 
 // cuBLASLt counts columns first: it computes out^T = right^T left^T.
@@ -46,9 +48,15 @@ struct Description {
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.right_turned ? turned : straight);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.left_turned ? turned : straight);
     if (p.bias) {
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE,
+          p.before_gelu ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_BIAS);
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16BF);
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+    }
+    if (p.before_gelu) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.before_gelu);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.columns);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, CUDA_R_16BF);
     }
     right = layout(CUDA_R_16BF, p.right_turned ? p.inner : p.columns,
                    p.right_turned ? p.columns : p.inner, p.right_stride);
@@ -103,8 +111,9 @@ struct Products::Parts {
 
   cublasStatus_t launch(const Product& p, const Description& d, const cublasLtMatmulAlgo_t& algo,
                         cudaStream_t stream) {
-    const float one = 1, add = p.adds ? 1.f : 0.f;
-    return cublasLtMatmul(handle, d.matmul, &one, p.right, d.right, p.left, d.left, &add, p.out,
+    const float one = 1, add = p.adds || p.added ? 1.f : 0.f;
+    const void* before = p.added ? p.added : p.out;
+    return cublasLtMatmul(handle, d.matmul, &one, p.right, d.right, p.left, d.left, &add, before,
                           d.out, p.out, d.out, &algo, workspace.data_ptr(),
                           static_cast<size_t>(workspace_size), stream);
   }
@@ -152,11 +161,17 @@ uint64_t Products::workspace_bytes() const { return static_cast<uint64_t>(worksp
 
 void Products::run(const Product& product, cudaStream_t stream) {
   const Description description(product);
+  const auto rows = static_cast<double>(product.rows), inner = static_cast<double>(product.inner),
+             columns = static_cast<double>(product.columns);
+  const int passes = product.adds || product.added ? 2 : 1;  // over the result
+  const WorkNote note(
+      "tandem::product", 2 * rows * inner * columns,
+      2 * inner * (rows + columns) + (product.to_float ? 4 : 2) * passes * rows * columns);
   check(parts_->launch(product, description, parts_->algorithm(product, description), stream),
         "a product");
 }
 
-void Products::tune(const Product& product, cudaStream_t stream) {
+float Products::tune(const Product& product, cudaStream_t stream) {
   const Description description(product);
   constexpr int repeats = 3;
   std::array<std::array<cudaEvent_t, 2>, repeats> events{};
@@ -189,6 +204,7 @@ void Products::tune(const Product& product, cudaStream_t stream) {
   parts_->chosen.clear();
   for (auto& pair : events)
     for (auto& event : pair) cudaEventDestroy(event);
+  return best;
 }
 
 }  // namespace tandem

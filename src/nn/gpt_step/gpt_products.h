@@ -27,7 +27,10 @@ struct Product {
   int64_t left_stride = 0, right_stride = 0, out_stride = 0;  // 0: without gaps
   bool to_float = false;                                      // out is float32
   bool adds = false;                                          // to what is in out
+  const void* added = nullptr;                                // like out: out = added + left right
   const void* bias = nullptr;                                 // [columns], added to every row
+  // With a bias: out is the GELU (tanh) of the result, which is written here itself, without gaps.
+  void* before_gelu = nullptr;
 };
 
 class Products {
@@ -37,8 +40,9 @@ class Products {
 
   // Throws Error(device) where cuBLASLt refuses. All share one work space: one stream at a time.
   void run(const Product& product, cudaStream_t stream);
-  // Measures the algorithms for this product. Writes to `out`; waits for the device.
-  void tune(const Product& product, cudaStream_t stream);
+  // Measures the algorithms for this product. Writes to `out`; waits for the device. Milliseconds
+  // of the fastest; 0: there is none.
+  float tune(const Product& product, cudaStream_t stream);
 
   uint64_t workspace_bytes() const;
 

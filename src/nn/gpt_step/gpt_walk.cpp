@@ -192,10 +192,15 @@ void GptWalk::forward_layer(int64_t layer, bool whole) {
   const at::Tensor before_gelu = buffers_.before_gelu.select(0, at);
   Product expand = forward_product(buffers_.normed, block.expand_weight, before_gelu);
   expand.bias = block.expand_bias.weight.data_ptr();
+  const at::Tensor activated = buffers_.wide.select(0, 0);
+  if (gelu_in_product_ && whole) {
+    expand.out = activated.data_ptr();
+    expand.before_gelu = before_gelu.data_ptr();
+  }
   products_.run(expand, stream_);
   if (!whole) return;
-  const at::Tensor activated = buffers_.wide.select(0, 0);
-  launch_gelu(half_of(before_gelu), half_of(activated), places * 4 * sizes_.width, stream_);
+  if (!gelu_in_product_)
+    launch_gelu(half_of(before_gelu), half_of(activated), places * 4 * sizes_.width, stream_);
   products_.run(forward_product(activated, block.contract_weight, buffers_.branch), stream_);
 
   const bool last = layer + 1 == sizes_.layers;

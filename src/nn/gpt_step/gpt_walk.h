@@ -56,6 +56,7 @@ class GptWalk {
   at::Tensor step_, scale_;
   uint64_t seed_ = 0;
   cudaStream_t stream_ = nullptr;
+  bool gelu_in_product_ = false;  // where that was measured to be faster
 };
 
 }  // namespace tandem

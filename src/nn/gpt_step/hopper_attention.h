@@ -1,4 +1,4 @@
-// Causal flash attention over packed sequences for Hopper's tensor cores (wgmma), heads of 64. The
+// Flash attention over packed sequences for Hopper's tensor cores (wgmma), heads of 64. The
 // backward pass is two kernels, one over keys and one over queries, that compute the scores again:
 // nothing is added up by atomics, so its bits are the same every time.
 #pragma once
@@ -26,9 +26,12 @@ void launch_plan_tiles(const int32_t* starts, int sequences, int places,
                        const AttentionTiles& tiles, cudaStream_t stream);
 
 struct HopperAttention {
-  const bf16* qkv = nullptr;  // [places, 3, heads, 64]
+  const bf16* qkv = nullptr;  // [places, 3, heads, 64], or [places, heads, 3, 64]
+  bool by_head = false;       // the second
+  bool causal = true;         // else a place sees its whole sequence
   AttentionTiles tiles;
   int sequences = 0, places = 0, heads = 0;
+  double pairs = 0;            // of query and key, of a head; 0: the host does not know
   bf16* out = nullptr;         // [places, heads, 64]
   float* logsumexp = nullptr;  // [heads, places] of the scaled scores, base 2
   // backward

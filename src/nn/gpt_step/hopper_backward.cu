@@ -7,7 +7,7 @@ namespace {
 constexpr int stages = 3;
 
 // Gradient of the queries, and for the other kernel the sums over each row of out * gradient.
-template <int groups>
+template <int groups, bool causal>
 __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
     query_backward(const HopperAttention call) {
 #ifdef TANDEM_HOPPER
@@ -21,14 +21,15 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
   char* shared = aligned_shared();
   const uint32_t queries = shared_address(shared), flows = queries + groups * tile_bytes;
   const uint32_t ring = flows + groups * tile_bytes;
-  const TileReader<threads> query(at.of_qkv(call.qkv, call.heads, 0), at.stride, at.length);
-  const TileReader<threads> key(at.of_qkv(call.qkv, call.heads, 1), at.stride, at.length);
-  const TileReader<threads> value(at.of_qkv(call.qkv, call.heads, 2), at.stride, at.length);
+  const TileReader<threads> query(at.of_qkv(call.qkv, 0), at.stride, at.length);
+  const TileReader<threads> key(at.of_qkv(call.qkv, 1), at.stride, at.length);
+  const TileReader<threads> value(at.of_qkv(call.qkv, 2), at.stride, at.length);
   const bf16* flow = at.of_out(call.gradient);
   const TileReader<threads> flow_reader(flow, at.out_stride, at.length);
   const int mine = at.first + at.group * tile_side;
-  const int blocks = (min(at.first + rows, at.length) + tile_side - 1) / tile_side;
-  const int my_last = mine < at.length ? mine / tile_side : -1;
+  const int blocks =
+      ((causal ? min(at.first + rows, at.length) : at.length) + tile_side - 1) / tile_side;
+  const int my_last = mine < at.length ? (causal ? mine / tile_side : blocks - 1) : -1;
 
   const auto fetch = [&](int block) {
     if (block < blocks) {
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
     if (block == my_last) {
 #pragma unroll
       for (int i = 0; i < 32; ++i)
-        if (is_future(at, i)) score[i] = 0;
+        if (is_unseen<causal>(at, i, block)) score[i] = 0;
     }
     await_products<0>();
     settle(slope);
@@ -115,13 +116,13 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
       out, score_scale, reinterpret_cast<float*>(shared + 2 * groups * tile_bytes), column_sums);
   if (my_last < 0) return;
   store_result(out, score_scale, score_scale, shared + at.group * tile_bytes,
-               at.of_qkv(call.qkv_gradient, call.heads, 0), at.stride, mine, at.length);
+               at.of_qkv(call.qkv_gradient, 0), at.stride, mine, at.length);
 #endif
 }
 
 // Gradients of keys and values: tiles of keys stay, those of queries pass by. Scores are turned:
 // rows are keys.
-template <int groups>
+template <int groups, bool causal>
 __global__ void __launch_bounds__(groups* warpgroup_threads, groups == 1 ? 3 : 1)
     key_value_backward(const HopperAttention call) {
 #ifdef TANDEM_HOPPER
@@ -137,13 +138,16 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, groups == 1 ? 3 : 1
   const uint32_t keys = shared_address(shared), values = keys + groups * tile_bytes;
   const uint32_t ring = values + groups * tile_bytes;
   char* ring_bytes = shared + 2 * groups * tile_bytes;
-  const TileReader<threads> query(at.of_qkv(call.qkv, call.heads, 0), at.stride, at.length);
+  const TileReader<threads> query(at.of_qkv(call.qkv, 0), at.stride, at.length);
   const TileReader<threads> flow(at.of_out(call.gradient), at.out_stride, at.length);
   const float* all_sums = at.of_numbers(call.logsumexp, call.places);
   const float* all_dots = at.of_numbers(call.dots, call.places);
   const int mine = at.first + at.group * tile_side;
-  const int begin = at.first / tile_side, end = (at.length + tile_side - 1) / tile_side;
-  const int my_first = mine / tile_side;  // on the diagonal
+  const int begin = causal ? at.first / tile_side : 0;
+  const int end = (at.length + tile_side - 1) / tile_side;
+  const int my_first = causal ? mine / tile_side : 0;  // on the diagonal
+  // Without a diagonal, nothing else keeps the rows behind the sequence's end out of the sums.
+  const int my_rows = causal ? tile_side : at.length - mine;
 
   const auto fetch = [&](int block) {
     if (block < end) {
@@ -163,9 +167,9 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, groups == 1 ? 3 : 1
 #pragma unroll
   for (int g = 0; g < groups; ++g) {
     const int first = at.first + g * tile_side;
-    TileReader<threads>(at.of_qkv(call.qkv, call.heads, 1), at.stride, at.length)
+    TileReader<threads>(at.of_qkv(call.qkv, 1), at.stride, at.length)
         .fetch(keys + g * tile_bytes, first);
-    TileReader<threads>(at.of_qkv(call.qkv, call.heads, 2), at.stride, at.length)
+    TileReader<threads>(at.of_qkv(call.qkv, 2), at.stride, at.length)
         .fetch(values + g * tile_bytes, first);
   }
   fetch(begin);
@@ -198,14 +202,15 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, groups == 1 ? 3 : 1
       for (int e = 0; e < 4; ++e)
         score[4 * j + e] = power_of_two(score[4 * j + e] * scale - (e % 2 ? sum.y : sum.x));
     }
-    if (block == my_first || block == end - 1) {
+    if ((causal && block == my_first) || block == end - 1 || my_rows < tile_side) {
       // Columns are queries here: those before the key, and those behind the sequence's end.
       const int left_over = at.length - block * tile_side;
 #pragma unroll
       for (int i = 0; i < 32; ++i) {
         const int column = 8 * (i / 4) + 2 * (at.lane % 4) + i % 2;
-        const bool past = block == my_first && column < at.row + 8 * (i % 4 / 2);
-        if (past || column >= left_over) score[i] = 0;
+        const int row = at.row + 8 * (i % 4 / 2);
+        const bool past = causal && block == my_first && column < row;
+        if (past || column >= left_over || row >= my_rows) score[i] = 0;
       }
     }
     LeftSide left;
@@ -234,19 +239,25 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, groups == 1 ? 3 : 1
   write_column_sums<groups>(value_out, 1, reinterpret_cast<float*>(ring_bytes), column_sums);
   if (mine >= at.length) return;
   store_result(key_out, score_scale, score_scale, shared + at.group * tile_bytes,
-               at.of_qkv(call.qkv_gradient, call.heads, 1), at.stride, mine, at.length);
-  store_result(value_out, 1, 1, shared + at.group * tile_bytes,
-               at.of_qkv(call.qkv_gradient, call.heads, 2), at.stride, mine, at.length);
+               at.of_qkv(call.qkv_gradient, 1), at.stride, mine, at.length);
+  store_result(value_out, 1, 1, shared + at.group * tile_bytes, at.of_qkv(call.qkv_gradient, 2),
+               at.stride, mine, at.length);
 #endif
 }
 
 }  // namespace
 
 void launch_hopper_attention_backward(const HopperAttention& call, cudaStream_t stream) {
-  launch_tiles(query_backward<query_groups>, call, query_groups, 2 * query_groups + 2 * stages, 0,
-               stream);
-  launch_tiles(key_value_backward<key_groups>, call, key_groups, 2 * key_groups + 2 * stages,
-               stages * 1024, stream);
+  {
+    const WorkNote note = attention_note("tandem::query_backward", call, 3, 6);
+    launch_tiles(
+        call.causal ? query_backward<query_groups, true> : query_backward<query_groups, false>,
+        call, query_groups, 2 * query_groups + 2 * stages, 0, stream);
+  }
+  const WorkNote note = attention_note("tandem::key_value_backward", call, 4, 6);
+  launch_tiles(
+      call.causal ? key_value_backward<key_groups, true> : key_value_backward<key_groups, false>,
+      call, key_groups, 2 * key_groups + 2 * stages, stages * 1024, stream);
 }
 
 }  // namespace tandem

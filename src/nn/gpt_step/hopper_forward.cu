@@ -8,7 +8,7 @@ namespace {
 // One more than are fetched ahead of the one in use: the tile before is still being multiplied.
 constexpr int stages = 4;
 
-template <int groups>
+template <int groups, bool causal>
 __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
     attention_forward(const HopperAttention call) {
 #ifdef TANDEM_HOPPER
@@ -17,12 +17,13 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
   if (at.first >= at.length) return;
   char* shared = aligned_shared();
   const uint32_t queries = shared_address(shared), ring = queries + groups * tile_bytes;
-  const TileReader<threads> query(at.of_qkv(call.qkv, call.heads, 0), at.stride, at.length);
-  const TileReader<threads> key(at.of_qkv(call.qkv, call.heads, 1), at.stride, at.length);
-  const TileReader<threads> value(at.of_qkv(call.qkv, call.heads, 2), at.stride, at.length);
+  const TileReader<threads> query(at.of_qkv(call.qkv, 0), at.stride, at.length);
+  const TileReader<threads> key(at.of_qkv(call.qkv, 1), at.stride, at.length);
+  const TileReader<threads> value(at.of_qkv(call.qkv, 2), at.stride, at.length);
   const int mine = at.first + at.group * tile_side;
-  const int blocks = (min(at.first + rows, at.length) + tile_side - 1) / tile_side;
-  const int my_last = mine < at.length ? mine / tile_side : -1;
+  const int blocks =
+      ((causal ? min(at.first + rows, at.length) : at.length) + tile_side - 1) / tile_side;
+  const int my_last = mine < at.length ? (causal ? mine / tile_side : blocks - 1) : -1;
 
   const auto fetch = [&](int block) {
     if (block < blocks) {
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
     if (block == my_last) {
 #pragma unroll
       for (int i = 0; i < 32; ++i)
-        if (is_future(at, i)) score[i] = -INFINITY;
+        if (is_unseen<causal>(at, i, block)) score[i] = -INFINITY;
     }
     float shrink[2];
 #pragma unroll
@@ -177,8 +178,10 @@ void launch_plan_tiles(const int32_t* starts, int sequences, int places,
 }
 
 void launch_hopper_attention(const HopperAttention& call, cudaStream_t stream) {
-  launch_tiles(attention_forward<query_groups>, call, query_groups, query_groups + 2 * stages, 0,
-               stream);
+  const WorkNote note = attention_note("tandem::attention_forward", call, 2, 4);
+  launch_tiles(
+      call.causal ? attention_forward<query_groups, true> : attention_forward<query_groups, false>,
+      call, query_groups, query_groups + 2 * stages, 0, stream);
 }
 
 }  // namespace tandem

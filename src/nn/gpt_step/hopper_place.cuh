@@ -6,6 +6,7 @@
 
 #include "nn/gpt_step/hopper_attention.h"
 #include "nn/gpt_step/hopper_tiles.cuh"
+#include "nn/work_note.h"
 
 // Kernels have a body where Hopper's own instructions may be used; elsewhere they are never
 // launched.
@@ -27,6 +28,7 @@ struct Place {
   int group, lane, row;            // row: of this thread's first value in its warpgroup's tile
   int64_t stride;                  // of qkv
   int64_t out_stride;
+  int of_head, of_kind;  // in a row of qkv: begin of this head, from one of its three to the next
 
   __device__ Place(const HopperAttention& call, const int4& tile)
       : head(blockIdx.x),
@@ -37,11 +39,13 @@ struct Place {
         lane(threadIdx.x % 32),
         row(threadIdx.x % warpgroup_threads / 32 * 16 + threadIdx.x % 32 / 4),
         stride(int64_t{3} * call.heads * tile_side),
-        out_stride(int64_t{1} * call.heads * tile_side) {}
+        out_stride(int64_t{1} * call.heads * tile_side),
+        of_head(call.by_head ? 3 * tile_side * head : tile_side * head),
+        of_kind(call.by_head ? tile_side : tile_side * call.heads) {}
   // which: 0 query, 1 key, 2 value
   template <class T>
-  __device__ T* of_qkv(T* qkv, int heads, int which) const {
-    return qkv + start * stride + (which * heads + head) * tile_side;
+  __device__ T* of_qkv(T* qkv, int which) const {
+    return qkv + start * stride + of_head + which * of_kind;
   }
   template <class T>
   __device__ T* of_out(T* out) const {
@@ -58,9 +62,11 @@ __device__ inline char* aligned_shared() {
   return raw + ((1024 - (shared_address(raw) & 1023)) & 1023);
 }
 
-// Above the diagonal of a tile on it.
-__device__ inline bool is_future(const Place& at, int i) {
-  return 8 * (i / 4) + 2 * (at.lane % 4) + i % 2 > at.row + 8 * (i % 4 / 2);
+// Of a query's last tile of keys: above the diagonal it stands on, or behind the sequence's end.
+template <bool causal>
+__device__ inline bool is_unseen(const Place& at, int i, int block) {
+  const int column = 8 * (i / 4) + 2 * (at.lane % 4) + i % 2;
+  return causal ? column > at.row + 8 * (i % 4 / 2) : column >= at.length - block * tile_side;
 }
 
 // The sums of a block's results over their rows, warps in order: to[64]. `shared` holds 64 floats a
@@ -84,6 +90,14 @@ __device__ inline void write_column_sums(const Accumulator& result, float factor
 #pragma unroll
   for (int w = 0; w < 4 * groups; ++w) sum += shared[w * tile_side + threadIdx.x];
   to[threadIdx.x] = sum;
+}
+
+// `products`: of [rows, 64] and [64, rows]; `matrices` [places, heads, 64] are read or written.
+inline WorkNote attention_note(const char* name, const HopperAttention& call, int products,
+                               int matrices) {
+  const double width = 64.0 * call.heads;
+  return WorkNote(name, 2 * products * call.pairs * width,
+                  call.pairs > 0 ? 2 * matrices * width * call.places : 0);
 }
 
 template <class Kernel>

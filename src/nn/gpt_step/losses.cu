@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -108,6 +109,7 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 void launch_loss(const LossCall& call, cudaStream_t stream) {
+  const WorkNote note("tandem::loss", 0, (call.scale ? 4.0 : 2.0) * call.rows * call.tokens);
   loss_rows<<<call.rows, threads, 0, stream>>>(call);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }

@@ -2,6 +2,7 @@
 #include <c10/cuda/CUDAException.h>
 
 #include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -133,12 +134,15 @@ unsigned blocks_for(int rows) { return static_cast<unsigned>((rows + warps - 1) 
 }  // namespace
 
 void launch_add_norm(const AddNormCall& call, cudaStream_t stream) {
+  const int matrices = 1 + (call.branch ? 2 : 0) + (call.normed ? 1 : 0);
+  const WorkNote note("tandem::add_norm", 0, 2.0 * matrices * call.places * call.width);
   by_lane_columns(call.width, [&](auto n) {
     add_norm<n><<<blocks_for(call.places), 32 * warps, 0, stream>>>(call);
   });
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 void launch_last_norms(const LastNormsCall& call, cudaStream_t stream) {
+  const WorkNote note("tandem::last_norms", 0, 4.0 * call.slots * call.width);
   by_lane_columns(call.width, [&](auto n) {
     last_norms<n><<<blocks_for(call.slots), 32 * warps, 0, stream>>>(call);
   });

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAException.h>
 
 #include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -286,11 +287,15 @@ void launch_summing(Kernel kernel, const Call& call, size_t bytes_ahead, cudaStr
 }  // namespace
 
 void launch_norm_backward(const NormBackwardCall& call, cudaStream_t stream) {
+  const int matrices = 4 + (call.masked ? 1 : 0) + (call.normed ? 1 : 0);
+  const WorkNote note("tandem::norm_backward", 0, 2.0 * matrices * call.places * call.width);
   by_width(call.width, [&](auto n) {
     launch_summing(norm_backward<n>, call, 3 * stages * sizeof(uint16_t), stream);
   });
 }
 void launch_last_norms_backward(const LastNormsBackwardCall& call, cudaStream_t stream) {
+  const int matrices = 3 + (call.masked ? 1 : 0);
+  const WorkNote note("tandem::last_norms_backward", 0, 2.0 * matrices * call.places * call.width);
   by_width(call.width, [&](auto n) { launch_summing(last_norms_backward<n>, call, 0, stream); });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "nn/rows/music_kernels.h"
 #include "nn/rows/packed_weight.h"
 
 namespace tandem {
@@ -21,8 +22,10 @@ GptRows::Product GptRows::pack(const at::Tensor& weight, const at::Tensor& bias)
   return {pack_weight(weight, inner, type_of(half_)), on_device(bias), inner, weight.size(1)};
 }
 
-GptRows::GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, int64_t positions)
+GptRows::GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, int64_t positions,
+                 const FewRows& few_rows)
     : half_(half),
+      few_rows_(few_rows),
       width_(weights.width),
       heads_(weights.heads),
       positions_(positions),
@@ -104,14 +107,19 @@ void GptRows::norm_rows(int64_t rows, const at::Tensor& weight, const at::Tensor
                   stream);
 }
 
-void GptRows::run(int64_t rows, const RowPlaces& places, cudaStream_t stream) {
+void GptRows::run(int64_t rows, const RowPlaces& places, bool one_row_a_place,
+                  cudaStream_t stream) {
   // With few rows every block makes the norms it needs: cheaper than a kernel for them.
   const bool few = rows <= 4;
+  const bool joins = few_rows_.joined && one_row_a_place &&
+                     joined_attention_runs(static_cast<int>(rows), static_cast<int>(width_),
+                                           static_cast<int>(width_ / heads_));
   const auto normed = [&](RowProduct call, const at::Tensor& weight, const at::Tensor& bias) {
     if (few) {
       call.norm_input = x_.const_data_ptr<float>();
       call.norm_width = static_cast<int>(width_);
       call.norm = {weight.const_data_ptr<float>(), bias.const_data_ptr<float>()};
+      call.roomy = few_rows_.roomy;
     } else {
       norm_rows(rows, weight, bias, stream);
     }
@@ -121,7 +129,7 @@ void GptRows::run(int64_t rows, const RowPlaces& places, cudaStream_t stream) {
     Layer& layer = layers_[i];
     // At few rows the step waits for memory, so kernels call for the weights of later ones: memory
     // is then busy all the time, and not only while a product runs.
-    const auto ahead_of = [&](RowProduct call, const Product& first, const Product& last) {
+    const auto ahead_of = [&](auto call, const Product& first, const Product& last) {
       if (rows <= row_block) {
         const auto* begin = static_cast<const char*>(first.packed.const_data_ptr());
         const auto* end = static_cast<const char*>(last.packed.const_data_ptr());
@@ -136,20 +144,41 @@ void GptRows::run(int64_t rows, const RowPlaces& places, cudaStream_t stream) {
                           .heads = static_cast<int>(heads_),
                           .head_width = static_cast<int>(width_ / heads_),
                           .positions = static_cast<int>(positions_)};
-    RowProduct qkv = normed(product(layer.qkv, rows), layer.norm1_weight, layer.norm1_bias);
-    qkv.output = RowOutput::query_key_value;
-    qkv.out = queries_.mutable_data_ptr<float>();
-    qkv.places = places;
-    qkv.cache = cache;
-    launch_row_product(ahead_of(qkv, layer.project, layer.expand), stream);
-    launch_row_attention({.half = half_,
-                          .rows = static_cast<int>(rows),
-                          .inner = static_cast<int>(inner_),
-                          .queries = queries_.const_data_ptr<float>(),
-                          .places = places,
-                          .cache = cache,
-                          .packed_out = packed_.mutable_data_ptr()},
-                         stream);
+    if (joins) {
+      launch_joined_attention(
+          ahead_of(JoinedAttention{.half = half_,
+                                   .rows = static_cast<int>(rows),
+                                   .width = static_cast<int>(width_),
+                                   .inner = static_cast<int>(inner_),
+                                   .x = x_.const_data_ptr<float>(),
+                                   .norm = {layer.norm1_weight.const_data_ptr<float>(),
+                                            layer.norm1_bias.const_data_ptr<float>()},
+                                   .weight = layer.qkv.packed.const_data_ptr(),
+                                   .bias = layer.qkv.bias.const_data_ptr<float>(),
+                                   .places = places,
+                                   .grouped = true,
+                                   .cache = cache,
+                                   .early = i > 0,
+                                   .packed_out = packed_.mutable_data_ptr()},
+                   layer.project, layer.expand),
+          stream);
+    } else {
+      RowProduct qkv = normed(product(layer.qkv, rows), layer.norm1_weight, layer.norm1_bias);
+      qkv.output = RowOutput::query_key_value;
+      qkv.out = queries_.mutable_data_ptr<float>();
+      qkv.places = places;
+      qkv.cache = cache;
+      launch_row_product(ahead_of(qkv, layer.project, layer.expand), stream);
+      launch_row_attention({.half = half_,
+                            .rows = static_cast<int>(rows),
+                            .inner = static_cast<int>(inner_),
+                            .queries = queries_.const_data_ptr<float>(),
+                            .places = places,
+                            .cache = cache,
+                            .early = few_rows_.early && one_row_a_place && rows <= row_block,
+                            .packed_out = packed_.mutable_data_ptr()},
+                           stream);
+    }
     RowProduct project = product(layer.project, rows);
     project.output = RowOutput::add;
     project.out = x_.mutable_data_ptr<float>();

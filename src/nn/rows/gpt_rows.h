@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "nn/rows/few_rows.h"
 #include "nn/rows/row_kernels.h"
 
 namespace tandem {
@@ -31,7 +32,8 @@ struct GptRowsWeights {
 class GptRows {
  public:
   // On the current CUDA device. `positions`: the longest sequence.
-  GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, int64_t positions);
+  GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, int64_t positions,
+          const FewRows& few_rows = {});
 
   // Buffers for that many rows; they only grow, and growing moves them.
   void reserve(int64_t rows);
@@ -42,8 +44,9 @@ class GptRows {
   const at::Tensor& drawn() const { return drawn_; }
   const at::Tensor& logits() const { return logits_; }  // [R, codes]
 
-  // All layers over the first `rows` rows of x.
-  void run(int64_t rows, const RowPlaces& places, cudaStream_t stream);
+  // All layers over the first `rows` rows of x. `one_row_a_place`: no row reads keys and values of
+  // another row of this call, and launch_row_begin comes before it.
+  void run(int64_t rows, const RowPlaces& places, bool one_row_a_place, cudaStream_t stream);
 
   // Norms and head of some of the rows.
   struct Finish {
@@ -73,6 +76,7 @@ class GptRows {
                  cudaStream_t stream);
 
   RowHalf half_;
+  FewRows few_rows_;
   int64_t width_, heads_, positions_, inner_, codes_;
   std::vector<Layer> layers_;
   GptRowsWeights::Norm last_norm_, final_norm_;

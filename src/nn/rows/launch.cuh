@@ -19,6 +19,17 @@ __device__ inline void release_successor() {
 #endif
 }
 
+// Asks the second-level cache for what the next product will read, so that memory is busy while
+// this one waits for its input.
+__device__ inline void fetch_for_successor(const void* weight, int64_t bytes) {
+  const int64_t line = 128,
+                thread = (static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x) * blockDim.x +
+                         threadIdx.x;
+  const int64_t all = static_cast<int64_t>(gridDim.x) * gridDim.y * blockDim.x;
+  for (int64_t at = thread * line; at < bytes; at += all * line)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(weight) + at));
+}
+
 // `cluster`: blocks that share their memory, for compute capability 9.0; 1 everywhere: none.
 template <class Arguments>
 void launch_in_turn(void (*kernel)(Arguments), dim3 grid, dim3 block, size_t shared,

@@ -1,37 +1,12 @@
-// Positions are taken in units, `unroll` loads of a warp each; unit u belongs to part u mod 32. A
-// part is summed by one warp, in the order of its units, and the parts are merged in their order at
-// the end. Which block or warp sums a part changes nothing, so short and long, few and many rows
-// come out the same, and the order of sums depends on the position alone.
-//
-// Within a warp a group of lanes takes one position at a time, 16 bytes a lane. What is read before
-// the predecessor has ended is read past the first-level cache.
+// Attention of rows over long caches, one block or a few a row and head (see attention_math.cuh).
+// What is read before the predecessor has ended is read past the first-level cache.
+#include "nn/rows/attention_math.cuh"
 #include "nn/rows/launch.cuh"
-#include "nn/rows/music_kernels.h"
-#include "nn/rows/row_math.cuh"
 
 namespace tandem {
 namespace {
 
-constexpr int threads = 256, warps = threads / 32, parts = attention_parts, unroll = 4;
-constexpr float none = -1e30f;  // finite, so that it may be subtracted from itself
-
-// 16 bytes as floats.
-template <class H, int count>
-__device__ inline void widen(const uint4& bytes, float (&out)[count]) {
-  const uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
-#pragma unroll
-  for (int w = 0; w < 4; ++w) {
-    if constexpr (count == 8) {
-      const float2 pair = float_pair<H>(words[w]);
-      out[2 * w] = pair.x;
-      out[2 * w + 1] = pair.y;
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        out[4 * w + i] = static_cast<float>(static_cast<int8_t>(words[w] >> (8 * i)));
-    }
-  }
-}
+constexpr int threads = 256, warps = threads / 32, parts = attention_parts, unroll = unit_loads;
 
 // A lane's share of one head's new key or value.
 template <class H, int each>
@@ -66,25 +41,6 @@ __device__ inline void put_eight_bits(const float (&value)[16], int8_t* to, floa
   if (threadIdx.x % 32 == 0) *scale = largest / 127.f;
 }
 
-// Blocks of a cluster start together, meet, and write into each other's shared memory.
-__device__ inline void arrive_at_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
-#endif
-}
-__device__ inline void wait_for_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
-__device__ inline void store_in_first_block(const float* shared, float value) {
-#if __CUDA_ARCH__ >= 900
-  uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(shared)), there;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(there) : "r"(address));
-  asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(value) : "memory");
-#endif
-}
-
 template <class H, int pad, bool eight, bool clustered>
 __global__ void __launch_bounds__(threads, eight ? 2 : 4)
     music_attention(const MusicAttention call) {
@@ -93,10 +49,9 @@ __global__ void __launch_bounds__(threads, eight ? 2 : 4)
   constexpr int lanes = pad / each;    // of a position
   constexpr int step = 32 / lanes;     // positions of one load of a warp
   constexpr int unit = step * unroll, row_size = pad + 2;
-  __shared__ float sums[parts][row_size];  // result, largest, sum
-  __shared__ float scales[parts], shares[threads / pad][pad];
-  __shared__ float whole;
+  __shared__ PartSums<pad> merged;
   __shared__ int is_last;
+  auto& sums = merged.sums;
   if constexpr (clustered) arrive_at_cluster();
   release_successor();
   if (!call.early) await_predecessor();
@@ -154,7 +109,7 @@ __global__ void __launch_bounds__(threads, eight ? 2 : 4)
   if constexpr (clustered) wait_for_cluster();  // the others are there
 
   for (; part < used; part += warps * blocks) {
-    float largest = none, sum = 0, result[each] = {};
+    RunningSum<each> total;
     for (int u = part; u < units; u += parts) {
       const int start = u * unit + group;
       if (!loaded) {
@@ -169,36 +124,8 @@ __global__ void __launch_bounds__(threads, eight ? 2 : 4)
         }
       }
       loaded = false;
-      float score[unroll], now = largest;
-#pragma unroll
-      for (int i = 0; i < unroll; ++i) {
-        float k[each];
-        widen<H>(key[i], k);
-        score[i] = 0;
-#pragma unroll
-        for (int e = 0; e < each; ++e) score[i] += query[e] * k[e];
-#pragma unroll
-        for (int offset = lanes / 2; offset > 0; offset /= 2)
-          score[i] += __shfl_xor_sync(~0u, score[i], offset);
-        if constexpr (eight) score[i] *= key_scale[i];
-        if (start + i * step > end) score[i] = -INFINITY;
-        now = fmaxf(now, score[i]);
-      }
-      const float keep = __expf(largest - now);
-      largest = now;
-      sum *= keep;
-#pragma unroll
-      for (int e = 0; e < each; ++e) result[e] *= keep;
-#pragma unroll
-      for (int i = 0; i < unroll; ++i) {
-        float weight = __expf(score[i] - now);
-        sum += weight;
-        if constexpr (eight) weight *= value_scale[i];
-        float v[each];
-        widen<H>(value[i], v);
-#pragma unroll
-        for (int e = 0; e < each; ++e) result[e] += weight * v[e];
-      }
+      total.template add_unit<H, lanes, eight>(query, key, value, key_scale, value_scale, start,
+                                               end);
     }
     if constexpr (eight) {
       if (call.new_keys && part == (units - 1) % parts) {  // the row's own
@@ -216,40 +143,31 @@ __global__ void __launch_bounds__(threads, eight ? 2 : 4)
         put_eight_bits<lanes>(fresh, static_cast<int8_t*>(cache.values) + at * pad + lane * each,
                               call.value_scales + at);
         if (group == 0) {
-          const float now = fmaxf(largest, score);
-          const float keep = __expf(largest - now), weight = __expf(score - now);
-          largest = now;
-          sum = sum * keep + weight;
+          const float now = fmaxf(total.largest, score);
+          const float keep = __expf(total.largest - now), weight = __expf(score - now);
+          total.largest = now;
+          total.sum = total.sum * keep + weight;
 #pragma unroll
-          for (int e = 0; e < each; ++e) result[e] = result[e] * keep + weight * fresh[e];
+          for (int e = 0; e < each; ++e)
+            total.result[e] = total.result[e] * keep + weight * fresh[e];
         }
       }
     }
-#pragma unroll
-    for (int offset = lanes; offset < 32; offset *= 2) {
-      const float other = __shfl_xor_sync(~0u, largest, offset);
-      const float top = fmaxf(largest, other);
-      const float mine = __expf(largest - top), theirs = __expf(other - top);
-      sum = sum * mine + __shfl_xor_sync(~0u, sum, offset) * theirs;
-#pragma unroll
-      for (int e = 0; e < each; ++e)
-        result[e] = result[e] * mine + __shfl_xor_sync(~0u, result[e], offset) * theirs;
-      largest = top;
-    }
+    total.template merge_groups<lanes>();
     if (threadIdx.x % 32 < lanes) {
       if constexpr (clustered) {
 #pragma unroll
         for (int e = 0; e < each; ++e)
-          store_in_first_block(&sums[part][lane * each + e], result[e]);
+          store_in_block(&sums[part][lane * each + e], 0, total.result[e]);
         if (lane == 0) {
-          store_in_first_block(&sums[part][pad], largest);
-          store_in_first_block(&sums[part][pad + 1], sum);
+          store_in_block(&sums[part][pad], 0, total.largest);
+          store_in_block(&sums[part][pad + 1], 0, total.sum);
         }
       } else {
         float* to = blocks <= 1 ? sums[part] : partial + part * row_size;
 #pragma unroll
-        for (int e = 0; e < each; ++e) to[lane * each + e] = result[e];
-        if (lane == 0) to[pad] = largest, to[pad + 1] = sum;
+        for (int e = 0; e < each; ++e) to[lane * each + e] = total.result[e];
+        if (lane == 0) to[pad] = total.largest, to[pad + 1] = total.sum;
       }
     }
   }
@@ -269,36 +187,12 @@ __global__ void __launch_bounds__(threads, eight ? 2 : 4)
       sums[i / row_size][i % row_size] = __ldcg(partial + i);
   }
   __syncthreads();
-  if (warp == 0) {
-    const float mine = static_cast<int>(threadIdx.x) < used ? sums[threadIdx.x][pad] : none;
-    float top = mine;
-    for (int offset = 16; offset > 0; offset /= 2)
-      top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
-    const float scale = __expf(mine - top);
-    scales[threadIdx.x] = scale;
-    const float total =
-        warp_sum(static_cast<int>(threadIdx.x) < used ? sums[threadIdx.x][pad + 1] * scale : 0.f);
-    if (threadIdx.x == 0) whole = units > 0 ? total : 1.f;  // a row that reads nothing gets zeros
-  }
-  __syncthreads();
-  constexpr int share_count = threads / pad, share_parts = parts / share_count;
-  const int element = threadIdx.x % pad, share = threadIdx.x / pad;
-  float out = 0;
-#pragma unroll
-  for (int i = 0; i < share_parts; ++i) {
-    const int mine = share * share_parts + i;
-    if (mine < used) out += sums[mine][element] * scales[mine];
-  }
-  shares[share][element] = out;
-  __syncthreads();
+  const float2 y = merged.merge(used, units);
   const int at = threadIdx.x * 2;
   if (at >= cache.head_width) return;
-  float2 y = {0, 0};
-#pragma unroll
-  for (int i = 0; i < share_count; ++i) y.x += shares[i][at], y.y += shares[i][at + 1];
   *reinterpret_cast<uint32_t*>(static_cast<H*>(call.packed_out) +
                                packed_index(row, head * cache.head_width + at, call.inner)) =
-      half_pair<H>(y.x / whole, y.y / whole);
+      half_pair<H>(y.x, y.y);
 }
 
 bool has_clusters() {

@@ -1,8 +1,10 @@
 // Begin and end of a step of MusicGen.
 #include "nn/draw_bits.h"
 #include "nn/draw_weight.h"
+#include "nn/rows/draw_math.cuh"
 #include "nn/rows/launch.cuh"
 #include "nn/rows/music_kernels.h"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -44,7 +46,7 @@ __global__ void __launch_bounds__(threads) music_begin(const MusicBegin call) {
 struct DrawScratch {
   float high[warps], low[warps];
   uint64_t sums[warps];
-  int histogram[256];
+  int histogram[bound_steps];
   float bound;
   int candidates, bad;
 };
@@ -81,28 +83,10 @@ __device__ float bound_of(const float* values, int count, int k, float low, floa
                           DrawScratch& scratch) {
   low = fmaxf(low, high - 22.f);  // what is below weighs nothing
   const float steps = high > low ? 255.f / (high - low) : 0.f;
-  for (int i = threadIdx.x; i < count; i += threads) {
-    const float step = (high - values[i]) * steps;
-    if (step < 255.5f) atomicAdd(&scratch.histogram[static_cast<int>(step)], 1);
-  }
-  __syncthreads();
+  count_by_step<threads>(values, count, high, steps, scratch.histogram);
   if (threadIdx.x < 32) {
-    int sum = 0;
-    for (int i = 0; i < 8; ++i) sum += scratch.histogram[threadIdx.x * 8 + i];
-    int before = sum;
-    for (int offset = 1; offset < 32; offset *= 2) {
-      const int other = __shfl_up_sync(~0u, before, offset);
-      if (static_cast<int>(threadIdx.x) >= offset) before += other;
-    }
-    const bool reached = before >= k;
-    before -= sum;
-    const uint32_t who = __ballot_sync(~0u, reached);
-    if (who != 0 && static_cast<int>(threadIdx.x) == __ffs(static_cast<int>(who)) - 1) {
-      int step = threadIdx.x * 8;
-      while (before + scratch.histogram[step] < k) before += scratch.histogram[step++];
-      // The step's lower end, and a little more for rounding.
-      if (steps > 0) scratch.bound = high - (static_cast<float>(step) + 1.01f) / steps;
-    }
+    const float bound = bound_reached_by(k, high, steps, scratch.histogram);
+    if (threadIdx.x == 0) scratch.bound = bound;
   }
   __syncthreads();
   return fmaxf(scratch.bound, high - 22.f);
@@ -244,6 +228,8 @@ __global__ void __launch_bounds__(threads) music_draw(const MusicDraw call) {
 }  // namespace
 
 void launch_music_begin(const MusicBegin& call, cudaStream_t stream) {
+  const WorkNote note("tandem::music_begin", 0,
+                      4.0 * call.rows * call.width * (call.batch.codebooks + 2));
   launch_in_turn(music_begin, dim3(call.rows), dim3(threads), 0, stream, call);
 }
 
@@ -255,6 +241,8 @@ void launch_music_draw(const MusicDraw& call, cudaStream_t stream) {
     C10_CUDA_CHECK(cudaFuncSetAttribute(music_draw, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared)));
   }
+  const WorkNote note("tandem::music_draw", 0,
+                      4.0 * call.rows * (call.guided ? 2 : 1) * call.batch.codebooks * call.codes);
   launch_in_turn(music_draw, dim3(call.rows, call.batch.codebooks), dim3(threads), shared, stream,
                  call);
 }

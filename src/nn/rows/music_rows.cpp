@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "nn/rows/packed_weight.h"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -34,8 +35,10 @@ MusicRows::Product MusicRows::pack(const std::vector<at::Tensor>& weights) const
   return {pack_weight(all, inner, type_of(half_)), inner, all.size(1)};
 }
 
-MusicRows::MusicRows(const MusicRowsWeights& weights, RowHalf half, bool eight_bit_cache)
+MusicRows::MusicRows(const MusicRowsWeights& weights, RowHalf half, bool eight_bit_cache,
+                     const FewRows& few_rows)
     : half_(half),
+      few_rows_(few_rows),
       eight_bits_(eight_bit_cache),
       width_(weights.width),
       heads_(weights.heads),
@@ -119,6 +122,7 @@ void MusicRows::reserve(const MusicRowsShape& shape) {
       {std::min<int64_t>(room, 512 / heads_ + 64), heads_, attention_parts, pad_ + 2}, floats);
   arrived_ = at::zeros({partial_.size(0), heads_}, ints);
   text_last_ = at::zeros({shape.clips}, ints);
+  text_lengths_.assign(static_cast<size_t>(shape.clips), 0);
   shape_ = shape;
 }
 
@@ -138,6 +142,7 @@ void MusicRows::read_text(int64_t place, const at::Tensor& states) {
     }
   }
   text_last_[place].fill_(length - 1);
+  text_lengths_[static_cast<size_t>(place)] = length;
 }
 
 RowProduct MusicRows::product(const Product& weights, int64_t rows) const {
@@ -161,6 +166,7 @@ RowProduct MusicRows::normed(const Product& weights, int64_t rows, const Norm& n
     call.norm_input = floats_of(x_);
     call.norm_width = static_cast<int>(width_);
     call.norm = of;
+    call.roomy = few_rows_.roomy;
   } else {
     launch_row_norm({.half = half_,
                      .rows = static_cast<int>(rows),
@@ -180,6 +186,16 @@ KeyValues MusicRows::cache_of(const at::Tensor& keys, const at::Tensor& values) 
           .heads = static_cast<int>(heads_),
           .head_width = static_cast<int>(head_width_),
           .positions = static_cast<int>(keys.size(2))};
+}
+
+// Of all rows together; 0: not known. In a step the rows that read a caption are the clips.
+double MusicRows::attended_positions(int64_t rows, bool text) const {
+  if (known_positions_ <= 0) return 0;
+  if (!text) return static_cast<double>(rows * known_positions_);
+  int64_t sum = 0;
+  for (size_t i = 0; i < std::min(text_lengths_.size(), static_cast<size_t>(rows)); ++i)
+    sum += text_lengths_[i];
+  return static_cast<double>(sum);
 }
 
 void MusicRows::attend(Layer& layer, int64_t rows, bool text, cudaStream_t stream) {
@@ -204,6 +220,12 @@ void MusicRows::attend(Layer& layer, int64_t rows, bool text, cudaStream_t strea
     call.key_scales = layer.key_scales.mutable_data_ptr<float>();
     call.value_scales = layer.value_scales.mutable_data_ptr<float>();
   }
+  const double positions = attended_positions(rows, text);
+  const auto width = static_cast<double>(heads_ * pad_);
+  const double kept = eight_bits_ && !text ? 1 + 4.0 / static_cast<double>(pad_) : 2;
+  const WorkNote note("tandem::music_attention",
+                      4 * positions * static_cast<double>(heads_ * head_width_),
+                      2 * positions * width * kept);
   launch_music_attention(call, stream);
 }
 
@@ -211,7 +233,8 @@ namespace {
 
 // At few rows a step waits for memory, so products call for the weights of later ones: memory is
 // then busy all the time, and not only while a product runs.
-RowProduct ahead_of(RowProduct call, const at::Tensor& first, const at::Tensor& last) {
+template <class Call>
+Call ahead_of(Call call, const at::Tensor& first, const at::Tensor& last) {
   if (call.rows > row_block) return call;
   const auto* begin = static_cast<const char*>(first.const_data_ptr());
   const auto* end = static_cast<const char*>(last.const_data_ptr());
@@ -222,7 +245,45 @@ RowProduct ahead_of(RowProduct call, const at::Tensor& first, const at::Tensor& 
 
 }  // namespace
 
-void MusicRows::self_block(Layer& layer, int64_t rows, cudaStream_t stream) {
+// An 8-bit cache is written by the attention itself, which the joined kernel does not do.
+bool MusicRows::joins(int64_t rows, bool text) const {
+  return few_rows_.joined && one_row_a_place_ && (text || !eight_bits_) &&
+         joined_attention_runs(static_cast<int>(rows), static_cast<int>(width_),
+                               static_cast<int>(head_width_));
+}
+
+JoinedAttention MusicRows::joined(Layer& layer, int64_t rows, bool text) const {
+  const Norm& norm = text ? layer.norm_cross : layer.norm_self;
+  return {.half = half_,
+          .rows = static_cast<int>(rows),
+          .width = static_cast<int>(width_),
+          .inner = static_cast<int>(inner_),
+          .x = floats_of(x_),
+          .norm = {floats_of(norm.weight), floats_of(norm.bias)},
+          .weight = (text ? layer.cross_query : layer.qkv).packed.const_data_ptr(),
+          .places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()},
+          .last = text ? text_last_.const_data_ptr<int32_t>() : nullptr,
+          .cache = text ? cache_of(layer.text_keys, layer.text_values)
+                        : cache_of(layer.keys, layer.values),
+          .early = true,
+          .positions = attended_positions(rows, text),
+          .packed_out = packed_.mutable_data_ptr()};
+}
+
+// `first`: of the layers, behind launch_music_begin.
+void MusicRows::self_block(Layer& layer, bool first, int64_t rows, cudaStream_t stream) {
+  RowProduct project = product(layer.project, rows);
+  project.output = RowOutput::add;
+  project.out = x_.mutable_data_ptr<float>();
+  project = ahead_of(project, layer.expand.packed, layer.expand.packed);
+  if (joins(rows, /*text=*/false)) {
+    JoinedAttention call = joined(layer, rows, /*text=*/false);
+    call.early = !first;
+    launch_joined_attention(ahead_of(call, layer.project.packed, layer.cross_project.packed),
+                            stream);
+    launch_row_product(project, stream);
+    return;
+  }
   RowProduct qkv = normed(layer.qkv, rows, layer.norm_self, stream);
   qkv.output = RowOutput::query_key_value;
   qkv.out = queries_.mutable_data_ptr<float>();
@@ -235,20 +296,21 @@ void MusicRows::self_block(Layer& layer, int64_t rows, cudaStream_t stream) {
   }
   launch_row_product(ahead_of(qkv, layer.project.packed, layer.cross_project.packed), stream);
   attend(layer, rows, /*text=*/false, stream);
-  RowProduct project = product(layer.project, rows);
-  project.output = RowOutput::add;
-  project.out = x_.mutable_data_ptr<float>();
-  launch_row_product(ahead_of(project, layer.expand.packed, layer.expand.packed), stream);
+  launch_row_product(project, stream);
 }
 
 void MusicRows::cross_block(Layer& layer, int64_t rows, cudaStream_t stream) {
-  RowProduct query = normed(layer.cross_query, rows, layer.norm_cross, stream);
-  query.output = RowOutput::query_key_value;  // only the first part of it
-  query.out = queries_.mutable_data_ptr<float>();
-  query.places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()};
-  query.cache = cache_of(layer.text_keys, layer.text_values);
-  launch_row_product(query, stream);
-  attend(layer, rows, /*text=*/true, stream);
+  if (joins(rows, /*text=*/true)) {
+    launch_joined_attention(joined(layer, rows, /*text=*/true), stream);
+  } else {
+    RowProduct query = normed(layer.cross_query, rows, layer.norm_cross, stream);
+    query.output = RowOutput::query_key_value;  // only the first part of it
+    query.out = queries_.mutable_data_ptr<float>();
+    query.places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()};
+    query.cache = cache_of(layer.text_keys, layer.text_values);
+    launch_row_product(query, stream);
+    attend(layer, rows, /*text=*/true, stream);
+  }
   RowProduct project = product(layer.cross_project, rows);
   project.output = RowOutput::add;
   project.out = x_.mutable_data_ptr<float>();
@@ -272,7 +334,7 @@ void MusicRows::inner_block_of(Layer& layer, const Product& after, int64_t rows,
 void MusicRows::run(int64_t rows, int64_t reading, bool one_row_a_place, cudaStream_t stream) {
   one_row_a_place_ = one_row_a_place;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    self_block(layers_[i], rows, stream);
+    self_block(layers_[i], /*first=*/i == 0, rows, stream);
     if (reading > 0) cross_block(layers_[i], reading, stream);
     inner_block_of(layers_[i], i + 1 < layers_.size() ? layers_[i + 1].qkv : head_, rows, stream);
   }

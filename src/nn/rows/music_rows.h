@@ -11,6 +11,7 @@
 
 #include <vector>
 
+#include "nn/rows/few_rows.h"
 #include "nn/rows/music_kernels.h"
 
 namespace tandem {
@@ -48,7 +49,8 @@ struct MusicRowsShape {
 class MusicRows {
  public:
   // On the current CUDA device.
-  MusicRows(const MusicRowsWeights& weights, RowHalf half, bool eight_bit_cache);
+  MusicRows(const MusicRowsWeights& weights, RowHalf half, bool eight_bit_cache,
+            const FewRows& few_rows = {});
 
   // Takes the memory of a batch anew; captured calls are no longer valid then. `release` gives it
   // back.
@@ -69,6 +71,8 @@ class MusicRows {
   // `one_row_a_place`: no row reads keys and values of another row of this call. Must follow
   // launch_music_begin, which fills x, places and positions.
   void run(int64_t rows, int64_t reading, bool one_row_a_place, cudaStream_t stream);
+  // Positions every row of the next run attends to, for whoever traces its work; 0: not known.
+  void know_positions(int64_t positions) { known_positions_ = positions; }
   // Norm and heads of the first `rows` rows.
   void finish(int64_t rows, cudaStream_t stream);
 
@@ -93,16 +97,22 @@ class MusicRows {
   Product pack(const std::vector<at::Tensor>& weights) const;
   RowProduct product(const Product& weights, int64_t rows) const;
   RowProduct normed(const Product& weights, int64_t rows, const Norm& norm, cudaStream_t stream);
+  double attended_positions(int64_t rows, bool text) const;
   void attend(Layer& layer, int64_t rows, bool text, cudaStream_t stream);
-  void self_block(Layer& layer, int64_t rows, cudaStream_t stream);
+  bool joins(int64_t rows, bool text) const;
+  JoinedAttention joined(Layer& layer, int64_t rows, bool text) const;
+  void self_block(Layer& layer, bool first, int64_t rows, cudaStream_t stream);
   void cross_block(Layer& layer, int64_t rows, cudaStream_t stream);
   void inner_block_of(Layer& layer, const Product& after, int64_t rows, cudaStream_t stream);
   KeyValues cache_of(const at::Tensor& keys, const at::Tensor& values) const;
 
   RowHalf half_;
+  FewRows few_rows_;
   bool eight_bits_, one_row_a_place_ = false;
   int64_t width_, heads_, inner_, head_width_, pad_, codes_ = 0;
   MusicRowsShape shape_;
+  int64_t known_positions_ = 0;
+  std::vector<int64_t> text_lengths_;  // by clip
   std::vector<Layer> layers_;
   Norm last_norm_;
   Product head_;

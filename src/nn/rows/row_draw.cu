@@ -3,16 +3,18 @@
 #include <algorithm>
 
 #include "nn/draw_bits.h"
+#include "nn/rows/draw_math.cuh"
 #include "nn/rows/launch.cuh"
 #include "nn/rows/row_math.cuh"
 
 namespace tandem {
 namespace {
 
-constexpr int threads = 256, most_codes = 16384;
+constexpr int threads = bound_steps, most_codes = 16384;
 
+// Does not let its successor start early: when any later kernel of the step starts, places,
+// positions, and keys and values of earlier steps are there (see RowAttention::early).
 __global__ void row_begin(const RowBegin call) {
-  release_successor();
   await_predecessor();
   const int row = blockIdx.x;
   int place = call.row_place[row];
@@ -64,30 +66,10 @@ __device__ float bound_of(const float* values, int count, int k, int* histogram,
   // Far below the largest nothing is ever drawn, so the steps are spent near it.
   low = fmaxf(low, high - 64.f);
   const float steps = high > low ? 255.f / (high - low) : 0.f;
-  for (int i = threadIdx.x; i < count; i += threads) {
-    const float step = (high - values[i]) * steps;
-    if (step < 255.5f) atomicAdd(&histogram[static_cast<int>(step)], 1);
-  }
-  __syncthreads();
+  count_by_step<threads>(values, count, high, steps, histogram);
   if (threadIdx.x < 32) {
-    int sum = 0;
-    for (int i = 0; i < 8; ++i) sum += histogram[threadIdx.x * 8 + i];
-    int before = sum;
-    for (int offset = 1; offset < 32; offset *= 2) {
-      const int other = __shfl_up_sync(~0u, before, offset);
-      if (static_cast<int>(threadIdx.x) >= offset) before += other;
-    }
-    const bool reached = before >= k;
-    before -= sum;
-    const uint32_t who = __ballot_sync(~0u, reached);
-    if (threadIdx.x == 0) scratch[0] = -INFINITY;
-    __syncwarp();
-    if (who != 0 && static_cast<int>(threadIdx.x) == __ffs(static_cast<int>(who)) - 1) {
-      int step = threadIdx.x * 8;
-      while (before + histogram[step] < k) before += histogram[step++];
-      // The step's lower end, and a little more for rounding.
-      scratch[0] = steps > 0 ? high - (static_cast<float>(step) + 1.01f) / steps : -INFINITY;
-    }
+    const float bound = bound_reached_by(k, high, steps, histogram);
+    if (threadIdx.x == 0) scratch[0] = bound;
   }
   __syncthreads();
   return scratch[0];

@@ -84,6 +84,9 @@ struct RowProduct {
   const float* bias = nullptr;        // [columns] or null
   const void* next_weight = nullptr;  // of the next product: fetched ahead into the cache
   int64_t next_bytes = 0;
+  // With `norm_input`: no more than a block a multiprocessor where the width allows it, so that the
+  // next kernel finds room beside this one and fetches its weights meanwhile. The same bits.
+  bool roomy = true;
   RowOutput output = RowOutput::store;
   float* out = nullptr;
   void* packed_out = nullptr;
@@ -116,6 +119,9 @@ struct RowAttention {
   const float* queries = nullptr;  // [R, H, head_pad], scaled
   RowPlaces places;
   KeyValues cache;
+  // Keys and values but the rows' own are there before the kernel before this one has ended: every
+  // place has one row. They are fetched while that one runs.
+  bool early = false;
   void* packed_out = nullptr;
 };
 void launch_row_attention(const RowAttention& call, cudaStream_t stream);

@@ -1,6 +1,7 @@
 // One block a row.
 #include "nn/rows/launch.cuh"
 #include "nn/rows/row_math.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -37,6 +38,7 @@ __global__ void __launch_bounds__(norm_threads) row_norm(const RowNormCall call)
 }  // namespace
 
 void launch_row_norm(const RowNormCall& call, cudaStream_t stream) {
+  const WorkNote note("tandem::row_norm", 0, 6.0 * call.rows * call.width);
   const dim3 grid(call.rows);
   const auto launch = [&](auto kernel) {
     launch_in_turn<RowNormCall>(kernel, grid, dim3(norm_threads), 0, stream, call);

@@ -6,6 +6,7 @@
 
 #include "nn/rows/launch.cuh"
 #include "nn/rows/row_math.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
@@ -17,17 +18,6 @@ __device__ float gelu_tanh(float x) {
 }
 
 __device__ float gelu_erf(float x) { return 0.5f * x * (1.f + erff(0.7071067811865476f * x)); }
-
-// Asks the second-level cache for what the next product will read, so that memory is busy while
-// this one waits for its input.
-__device__ void fetch_for_successor(const void* weight, int64_t bytes) {
-  const int64_t line = 128,
-                thread = (static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x) * threads +
-                         threadIdx.x;
-  const int64_t all = static_cast<int64_t>(gridDim.x) * gridDim.y * threads;
-  for (int64_t at = thread * line; at < bytes; at += all * line)
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(weight) + at));
-}
 
 // Where a pair of neighbouring results goes, and what is added to it. Looked up before the results
 // are there, so that the way to memory and back is not waited for at the end.
@@ -105,6 +95,27 @@ struct PairPlace {
   }
 };
 
+// Few packed rows to shared memory, tile after tile, only lanes that hold one of the `real` rows. A
+// thread asks for `batch` pieces before it stores any: one way to the cache and back.
+template <int batch>
+__device__ void bring_rows_near(const uint4* far, int tiles, int real, uint4* near) {
+  const int shift = real == 1 ? 2 : real == 2 ? 3 : real <= 4 ? 4 : 5;  // of lanes, rounded up
+  for (int first = threadIdx.x; first < tiles << shift; first += batch * threads) {
+    uint4 values[batch];
+#pragma unroll
+    for (int j = 0; j < batch; ++j) {
+      const int i = first + j * threads, lane = i & ((1 << shift) - 1);
+      if (i < tiles << shift && lane < 4 * real) values[j] = far[(i >> shift) * 32 + lane];
+    }
+#pragma unroll
+    for (int j = 0; j < batch; ++j) {
+      const int i = first + j * threads, lane = i & ((1 << shift) - 1);
+      if (i < tiles << shift && lane < 4 * real) near[(i >> shift) * 32 + lane] = values[j];
+    }
+  }
+  __syncthreads();
+}
+
 // A block makes 16 * row_tiles rows by 8 * column_tiles columns; `ahead` blocks of 32 are fetched
 // before they are used; `resident` blocks fit on a multiprocessor at least.
 template <class H, int row_tiles, int column_tiles, int ahead, int norm_quads, int resident,
@@ -173,16 +184,12 @@ __global__ void __launch_bounds__(threads, resident) row_product(const RowProduc
     }
     __syncthreads();
   }
-  // `rows_near`: few rows are brought near once, tile after tile, only lanes that hold a real row.
   auto* near = reinterpret_cast<uint4*>(shared);
   if constexpr (rows_near && norm_quads == 0) {
-    const auto* far = static_cast<const uint4*>(call.packed_rows) +
-                      static_cast<int64_t>(first_row_tile) * (call.inner / 16) * 32;
-    const int used = min(call.rows - first_row_tile * row_block, 8) * 4;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < call.inner / 16 * used; i += threads)
-      near[i / used * 32 + i % used] = far[i / used * 32 + i % used];
-    __syncthreads();
+    bring_rows_near<(ahead > 4 ? 8 : 4)>(
+        static_cast<const uint4*>(call.packed_rows) +
+            static_cast<int64_t>(first_row_tile) * (call.inner / 16) * 32,
+        call.inner / 16, min(call.rows - first_row_tile * row_block, 8), near);
   }
   const uint4* rows = rows_near ? near : static_cast<const uint4*>(call.packed_rows);
 
@@ -301,6 +308,21 @@ int blocks_of(const RowProduct& call, int row_tiles, int column_tiles) {
          ((call.rows + 16 * row_tiles - 1) / (16 * row_tiles));
 }
 
+// Few rows whose norm is made on the way.
+template <class H>
+void launch_normed(const RowProduct& call, cudaStream_t stream) {
+  if (call.inner > 1024) return launch_tiles<H, 1, 2, 4, 2, 2, true>(call, stream);
+  if (!call.roomy) return launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream);
+  const int processors = device_attribute(cudaDevAttrMultiProcessorCount);
+  const auto fits = [&](int column_tiles) {
+    return blocks_of(call, 1, column_tiles) <= processors;
+  };
+  fits(1)   ? launch_tiles<H, 1, 1, 4, 1, 2, true>(call, stream)
+  : fits(2) ? launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream)
+  : fits(3) ? launch_tiles<H, 1, 3, 4, 1, 2, true>(call, stream)
+            : launch_tiles<H, 1, 4, 4, 1, 2, true>(call, stream);
+}
+
 template <class H>
 void launch_half(const RowProduct& call, cudaStream_t stream) {
   constexpr int enough_blocks = 256;  // two on each multiprocessor of the largest GPUs
@@ -308,11 +330,10 @@ void launch_half(const RowProduct& call, cudaStream_t stream) {
   const bool near_fits = sizeof(H) * row_block * call.inner + 1024 <= room;
   const bool large_fits = sizeof(float) * warps * 64 * 64 <= room;
   if (call.norm_input) {
-    call.inner <= 1024 ? launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream)
-                       : launch_tiles<H, 1, 2, 4, 2, 2, true>(call, stream);
+    launch_normed<H>(call, stream);
   } else if (call.rows <= 16 && near_fits) {
-    call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 0, 2, true>(call, stream)
-                       : launch_tiles<H, 1, 1, 16, 0, 1, true>(call, stream);
+    call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 0, 4, true>(call, stream)
+                       : launch_tiles<H, 1, 1, 16, 0, 2, true>(call, stream);
   } else if (call.rows <= 16) {
     launch_tiles<H, 1, 1, 8, 0, 2, false>(call, stream);
   } else if (call.rows <= 32) {
@@ -333,6 +354,14 @@ void launch_half(const RowProduct& call, cudaStream_t stream) {
 bool half_kernels_run() { return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 8; }
 
 void launch_row_product(const RowProduct& call, cudaStream_t stream) {
+  const double rows = call.rows, inner = call.inner, columns = call.columns;
+  const double written = call.output == RowOutput::add     ? 8
+                         : call.output == RowOutput::store ? 4
+                         : call.out ? 8.0 / 3  // queries; keys, values in half
+                                    : 2;
+  const double read = call.norm_input ? 4.0 * rows * call.norm_width : 2 * rows * inner;
+  const WorkNote note("tandem::row_product", 2 * rows * inner * columns,
+                      2 * inner * columns + read + written * rows * columns);
   call.half == RowHalf::fp16 ? launch_half<__half>(call, stream)
                              : launch_half<__nv_bfloat16>(call, stream);
 }

@@ -154,7 +154,7 @@ at::Tensor DecoderLearner::train_discriminators(const Batch& batch, const StepVa
   const int64_t rows = spoken.valid.size(0);
   const Judgement both =
       discriminators_.judge(at::cat({spoken.recorded, spoken.generated.detach()}),
-                            discriminators_.fold(options_.compute));
+                            discriminators_.fold(options_.compute), options_.by_products);
   const at::Tensor losses = discriminator_loss(part_of(both, 0, rows, 2 * rows),
                                                part_of(both, rows, rows, 2 * rows), spoken.valid);
   const at::Tensor loss =
@@ -186,11 +186,11 @@ at::Tensor DecoderLearner::train_generator(const Batch& batch, const StepValues&
   {
     const at::NoGradGuard no_grad;
     folded = discriminators_.fold(options_.compute);
-    real = discriminators_.judge(spoken.recorded, folded);
+    real = discriminators_.judge(spoken.recorded, folded, options_.by_products);
     real_mel = mel_(spoken.recorded);
     if (told) real_speaker = embed(spoken.recorded);
   }
-  const Judgement generated = discriminators_.judge(spoken.generated, folded);
+  const Judgement generated = discriminators_.judge(spoken.generated, folded, options_.by_products);
   const at::Tensor mel = share(mel_distance(mel_(spoken.generated), real_mel, valid, mel_.hop()));
   const at::Tensor feature = share(feature_loss(real, generated, valid));
   const at::Tensor adversarial = share(adversarial_loss(generated, valid));

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "device/logical_device.h"
+#include "nn/new_kernels.h"
 #include "tandem/error.h"
 #include "train/batches/voice_sound.h"
 #include "train/stages/low_precision.h"
@@ -38,7 +39,9 @@ DecoderLearnerOptions decoder_options(const TrainingConfig& training, const Logi
           .mel_weight = training.mel_loss_weight,
           .feature_weight = training.feature_loss_weight,
           .speaker_weight = training.speaker_loss_weight,
-          .discriminator_start = training.discriminator_start};
+          .discriminator_start = training.discriminator_start,
+          .by_products = new_kernel("decoder_products"),
+          .captures = new_kernel("decoder_capture")};
 }
 
 Discriminators::Size discriminators_for(const Vocoder::Size& vocoder) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "nn/map_distance.h"
 #include "train/stages/mel_distance.h"
 
 namespace tandem {
@@ -15,7 +16,7 @@ at::ScalarType wide(const at::Tensor& values) {
 // `values` shaped as the map's: mean over columns and channels, then over the valid places.
 at::Tensor row_mean(const at::Tensor& values, const Judgement::Map& map, const at::Tensor& valid) {
   const at::Tensor places =
-      values.view({valid.size(0), -1, values.size(2)}).mean(1, false, wide(values));
+      values.mean(1, false, wide(values)).view({valid.size(0), -1, values.size(2)}).mean(1);
   return mean_of_valid(places, valid, map.samples_a_place);
 }
 
@@ -47,15 +48,14 @@ at::Tensor adversarial_loss(const Judgement& generated, const at::Tensor& valid)
 
 at::Tensor feature_loss(const Judgement& real, const Judgement& generated,
                         const at::Tensor& valid) {
-  at::Tensor sum;
+  std::vector<at::Tensor> losses;
   for (size_t d = 0; d < real.maps.size(); ++d) {
     for (size_t i = 0; i < real.maps[d].size(); ++i) {
-      const at::Tensor apart = (real.maps[d][i].values - generated.maps[d][i].values).abs();
-      const at::Tensor loss = row_mean(apart, real.maps[d][i], valid);
-      sum = sum.defined() ? sum + loss : loss;
+      const Judgement::Map &ours = generated.maps[d][i], &theirs = real.maps[d][i];
+      losses.push_back(map_distance(theirs.values, ours.values, valid, ours.samples_a_place));
     }
   }
-  return sum;
+  return at::stack(losses).sum(0);
 }
 
 at::Tensor cosine_distance(const at::Tensor& a, const at::Tensor& b) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/logical_device.h"
+#include "nn/new_kernels.h"
 #include "tandem/config.h"
 #include "train/batches/gpt_batches.h"
 #include "train/rules/weight_groups.h"
@@ -47,6 +48,33 @@ GptStepWeights step_weights(const std::vector<TrainedView>& views, size_t first,
   return weights;
 }
 
+// The views in the order of Conditioning::list.
+ConditioningStepWeights conditioning_weights(const std::vector<TrainedView>& views,
+                                             const Conditioning::Size& size) {
+  size_t next = 0;
+  const auto take = [&] { return trained(views[next++]); };
+  ConditioningStepWeights weights;
+  weights.heads = size.heads;
+  weights.groups = norm_groups(size.width);
+  weights.init_weight = take();
+  weights.init_bias = take();
+  for (int64_t i = 0; i < size.blocks; ++i) {
+    ConditioningStepBlock& block = weights.blocks.emplace_back();
+    for (TrainedWeight* weight : {&block.norm_weight, &block.norm_bias, &block.qkv_weight,
+                                  &block.qkv_bias, &block.project_weight, &block.project_bias})
+      *weight = take();
+  }
+  weights.latents = take();
+  for (int64_t i = 0; i < size.layers; ++i) {
+    ConditioningStepLayer& layer = weights.layers.emplace_back();
+    for (TrainedWeight* weight : {&layer.to_q, &layer.to_kv, &layer.to_out, &layer.expand_weight,
+                                  &layer.expand_bias, &layer.contract_weight, &layer.contract_bias})
+      *weight = take();
+  }
+  weights.gamma = take();
+  return weights;
+}
+
 }  // namespace
 
 GptLearner::GptLearner(const XttsGpt& gpt, const Conditioning& conditioning,
@@ -56,6 +84,10 @@ GptLearner::GptLearner(const XttsGpt& gpt, const Conditioning& conditioning,
   const at::Device here = device.torch_device();
   fused_ = device.kind() == DeviceKind::cuda && config.precision == "bf16" &&
            config.enable_kernel_fusion && !config.enable_eager_debug && config.lora_rank == 0;
+  const Conditioning::Size& size = conditioning_.size;
+  conditions_by_hand_ =
+      fused_ && new_kernel("conditioning") &&
+      ConditioningStep::fits(size.width, size.heads, norm_groups(size.width), size.inner);
   if (config.lora_rank == 0) return;
   lora_ = GptLora::make(gpt_.size, {.rank = config.lora_rank, .alpha = config.lora_alpha},
                         static_cast<uint64_t>(config.seed));
@@ -87,7 +119,7 @@ std::vector<Phase> GptLearner::phases() {
     lora_->visit("gpt.", add(false));
     return {phase};
   }
-  conditioning_.visit("gpt.", add(false));
+  conditioning_.visit("gpt.", add(conditions_by_hand_));
   layer_starts_.clear();
   const size_t before = phase.tensors.size();
   gpt_.visit("gpt.", add(fused_));
@@ -117,6 +149,10 @@ void GptLearner::placed(const std::vector<std::vector<TrainedView>>& views) {
           .stop_audio = size.stop_audio_token,
           .reads_stop = config_.compat != "coqui",
           .tune = !config_.deterministic});
+  if (conditions_by_hand_) {
+    conditioning_step_ = std::make_unique<ConditioningStep>(
+        conditioning_weights(views[0], conditioning_.size), !config_.deterministic);
+  }
 }
 
 int GptLearner::pieces(size_t) const { return step_ ? step_->pieces() : 1; }
@@ -140,10 +176,12 @@ int64_t GptLearner::shape_of(const Batch& batch) const { return step_ ? places_o
 
 at::Tensor GptLearner::condition(const Batch& batch) const {
   const LowPrecision low(config_.precision, device_);
-  const bool coqui = config_.compat == "coqui";
-  return conditioning_(batch.fields[gpt_conditioning],
-                       coqui ? at::Tensor() : batch.fields[gpt_conditioning_lengths])
-      .to(at::kFloat);
+  return conditioning_(batch.fields[gpt_conditioning], voice_lengths(batch)).to(at::kFloat);
+}
+
+// Undefined where padding counts as voice.
+at::Tensor GptLearner::voice_lengths(const Batch& batch) const {
+  return config_.compat == "coqui" ? at::Tensor() : batch.fields[gpt_conditioning_lengths];
 }
 
 at::Tensor GptLearner::terms_of(const at::Tensor& text, const at::Tensor& audio) const {
@@ -192,12 +230,20 @@ at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const Ste
 }
 
 at::Tensor GptLearner::add_piece(size_t, int piece, const Batch& batch, const StepValues& values) {
-  if (piece == 0) latents_ = condition(batch);
+  if (piece == 0) {
+    latents_ = conditioning_step_ ? conditioning_step_->forward(batch.fields[gpt_conditioning],
+                                                                voice_lengths(batch))
+                                  : condition(batch);
+  }
   step_->run_piece(piece, step_batch(batch, latents_.detach(), values.first), values.step,
                    values.scale, values.seed);
   if (piece + 1 < step_->pieces()) return {};
   const GptStepResult result = step_->result();
-  latents_.backward(result.latents_gradient);
+  if (conditioning_step_) {
+    conditioning_step_->backward(result.latents_gradient, values.first);
+  } else {
+    latents_.backward(result.latents_gradient);
+  }
   latents_.reset();
   return terms_of(result.losses[0], result.losses[1]);
 }

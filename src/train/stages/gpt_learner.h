@@ -1,6 +1,6 @@
 // Learns XTTS's GPT with its conditioning encoder and perceiver: text ids and a slice of the clip
-// in, the clip's codes out. On a GPU in bf16 the trunk runs through GptStep, elsewhere and with
-// LoRA through autograd.
+// in, the clip's codes out. On a GPU in bf16 the trunk runs through GptStep and, where it knows the
+// widths, the conditioning through ConditioningStep; elsewhere and with LoRA through autograd.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "models/xtts/conditioning.h"
 #include "models/xtts/xtts_gpt.h"
+#include "nn/gpt_step/conditioning_step.h"
 #include "nn/gpt_step/gpt_step.h"
 #include "train/learner.h"
 #include "train/rules/lora.h"
@@ -52,6 +53,7 @@ class GptLearner final : public Learner {
  private:
   GptStepBatch step_batch(const Batch& batch, const at::Tensor& latents, bool first) const;
   at::Tensor condition(const Batch& batch) const;
+  at::Tensor voice_lengths(const Batch& batch) const;
   at::Tensor terms_of(const at::Tensor& text, const at::Tensor& audio) const;
   int64_t places_of(const Batch& batch) const;
 
@@ -61,11 +63,12 @@ class GptLearner final : public Learner {
   XttsGpt gpt_;
   Conditioning conditioning_;
   std::optional<GptLora> lora_;
-  bool fused_ = false;
+  bool fused_ = false, conditions_by_hand_ = false;
   std::unique_ptr<GptStep> step_;
+  std::unique_ptr<ConditioningStep> conditioning_step_;
   int64_t places_step_ = 512;
   std::vector<size_t> layer_starts_;  // of each layer's tensors among the phase's
-  at::Tensor latents_;                // of the batch in work, with its graph
+  at::Tensor latents_;                // of the batch in work, with its graph where there is one
 };
 
 }  // namespace tandem

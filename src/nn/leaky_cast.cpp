@@ -1,0 +1,64 @@
+#include "nn/leaky_cast.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#ifdef TANDEM_WITH_CUDA
+#include <ATen/cuda/CUDAContext.h>
+
+#include "nn/leaky_cast_launch.h"
+#include "nn/new_kernels.h"
+#endif
+
+namespace tandem {
+namespace {
+
+#ifdef TANDEM_WITH_CUDA
+__nv_bfloat16* halves_of(const at::Tensor& tensor) {
+  return static_cast<__nv_bfloat16*>(tensor.data_ptr());
+}
+
+// Without gaps, at an address that whole vectors are read from.
+at::Tensor aligned(const at::Tensor& tensor) {
+  const at::Tensor packed = tensor.contiguous();
+  return reinterpret_cast<uintptr_t>(packed.data_ptr()) % 16 == 0 ? packed : packed.clone();
+}
+
+struct LeakyCast : torch::autograd::Function<LeakyCast> {
+  using Context = torch::autograd::AutogradContext;
+  using Tensors = torch::autograd::variable_list;
+
+  static at::Tensor forward(Context* context, const at::Tensor& given, double slope) {
+    const at::Tensor x = aligned(given);
+    at::Tensor out = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
+    launch_leaky_cast(x.const_data_ptr<float>(), halves_of(out), x.numel(),
+                      static_cast<float>(slope), at::cuda::getCurrentCUDAStream());
+    context->save_for_backward({out});
+    context->saved_data["slope"] = slope;
+    return out;
+  }
+  static Tensors backward(Context* context, const Tensors& gradients) {
+    const at::Tensor out = context->get_saved_variables()[0];
+    const at::Tensor gradient = aligned(gradients[0]);
+    at::Tensor x_gradient = at::empty(out.sizes(), out.options().dtype(at::kFloat));
+    launch_leaky_cast_backward(halves_of(gradient), halves_of(out), x_gradient.data_ptr<float>(),
+                               out.numel(),
+                               static_cast<float>(context->saved_data["slope"].toDouble()),
+                               at::cuda::getCurrentCUDAStream());
+    return {x_gradient, at::Tensor()};
+  }
+};
+#endif
+
+}  // namespace
+
+at::Tensor leaky_cast(const at::Tensor& x, double slope, at::ScalarType type) {
+#ifdef TANDEM_WITH_CUDA
+  if (new_kernel("leaky_cast") && x.is_cuda() && x.scalar_type() == at::kFloat &&
+      type == at::kBFloat16)
+    return LeakyCast::apply(x, slope);
+#endif
+  return at::leaky_relu(x, slope).to(type);
+}
+
+}  // namespace tandem

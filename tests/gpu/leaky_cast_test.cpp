@@ -1,0 +1,31 @@
+#include "nn/leaky_cast.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "gpu/in_child.h"
+#include "nn/parameters.h"
+
+namespace tandem {
+
+TEST(GpuLeakyCast, GivesTheBitsOfTwoOperations) {
+  IN_CHILD({
+    setenv("TANDEM_NEW_KERNELS", "leaky_cast", 1);
+    for (const int64_t count : {1, 3, 4, 1027, 300000}) {
+      const at::Tensor x =
+          make_parameter(5, "x", {count}, 1.0).detach().to(at::kCUDA).requires_grad_(true);
+      const at::Tensor flow =
+          make_parameter(5, "g", {count}, 1.0).detach().to(at::kCUDA, at::kBFloat16);
+      const at::Tensor ours = leaky_cast(x, 0.1, at::kBFloat16);
+      const at::Tensor theirs = at::leaky_relu(x, 0.1).to(at::kBFloat16);
+      EXPECT_TRUE(ours.equal(theirs)) << count;
+      const at::Tensor a = torch::autograd::grad({ours}, {x}, {flow})[0],
+                       b = torch::autograd::grad({theirs}, {x}, {flow})[0];
+      EXPECT_EQ(a.scalar_type(), at::kFloat);
+      EXPECT_LT((a - b).abs().max().item<double>(), 1e-6) << count;
+    }
+  });
+}
+
+}  // namespace tandem
