@@ -43,12 +43,12 @@ DeviceClock::DeviceClock(LogicalDevice& device, Clock::time_point origin, size_t
   events_->base_seconds = std::chrono::duration<double>(Clock::now() - origin_).count();
 }
 
-void DeviceClock::mark() {
+void DeviceClock::mark(Stream* stream) {
   if (!events_) {
     host_.push_back(std::chrono::duration<double>(Clock::now() - origin_).count());
   } else {
     if (marks_ == events_->events.size()) events_->make(marks_ + 1);
-    events_->events[marks_].record(events_->stream);
+    events_->events[marks_].record(stream ? raw_cuda_stream(*stream) : events_->stream);
   }
   ++marks_;
 }
@@ -58,6 +58,7 @@ std::vector<double> DeviceClock::seconds() {
   device_.compute_stream().synchronize();
   std::vector<double> times;
   for (size_t i = 0; i < marks_; ++i) {
+    events_->events[i].synchronize();  // of whichever stream
     const double since = 1e-3 * events_->base.elapsed_time(events_->events[i]);
     times.push_back(events_->base_seconds + since);
   }
@@ -73,7 +74,7 @@ DeviceClock::DeviceClock(LogicalDevice& device, Clock::time_point origin, size_t
   host_.reserve(most);
 }
 
-void DeviceClock::mark() {
+void DeviceClock::mark(Stream*) {
   host_.push_back(std::chrono::duration<double>(Clock::now() - origin_).count());
   ++marks_;
 }

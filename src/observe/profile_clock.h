@@ -1,4 +1,4 @@
-// Marks in a device's own time. On a GPU each is an event in its compute stream, so that asking for
+// Marks in a device's own time. On a GPU each is an event in one of its streams, so that asking for
 // the time makes nobody wait; elsewhere work runs at once and the host's clock is the device's.
 #pragma once
 
@@ -11,6 +11,7 @@
 namespace tandem {
 
 class LogicalDevice;
+class Stream;
 
 class DeviceClock {
  public:
@@ -21,8 +22,9 @@ class DeviceClock {
   DeviceClock(const DeviceClock&) = delete;
   DeviceClock& operator=(const DeviceClock&) = delete;
 
-  // "When everything queued so far has run". By the thread that trains there.
-  void mark();
+  // "When everything queued so far has run", on a stream of the device (none: the compute stream).
+  // By one thread at a time.
+  void mark(Stream* stream = nullptr);
   size_t marks() const { return marks_; }
   // Of every mark, in seconds since the origin. Waits for the device.
   std::vector<double> seconds();

@@ -7,6 +7,7 @@
 #include "device/torch_errors.h"
 
 #ifdef TANDEM_WITH_CUDA
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 #endif
 
@@ -61,13 +62,27 @@ struct Moment {
   }
 };
 
+// As OperationTrace sees them; calls of the CUDA runtime are none.
+bool is_operation(const profiler::KinetoEvent& event) {
+  constexpr uint8_t cpu_op = 0;  // the first of libkineto's activity types
+  const auto scope = static_cast<at::RecordScope>(event.scope());
+  return event.activityType() == cpu_op &&
+         (scope == at::RecordScope::FUNCTION || scope == at::RecordScope::BACKWARD_FUNCTION);
+}
+
 }  // namespace
 
-void KernelTrace::start() {
+void KernelTrace::start(bool linked) {
+  linked_ = linked;
   try {
+    torch::profiler::impl::ExperimentalConfig more;
+    more.profile_all_threads = linked;  // engines have threads of their own
     const torch::profiler::impl::ProfilerConfig config(
-        torch::profiler::impl::ProfilerState::KINETO);
-    const std::set<ActivityType> activities{ActivityType::CUDA};
+        torch::profiler::impl::ProfilerState::KINETO, /*report_input_shapes=*/false,
+        /*profile_memory=*/false, /*with_stack=*/false, /*with_flops=*/false,
+        /*with_modules=*/false, more);
+    std::set<ActivityType> activities{ActivityType::CUDA};
+    if (linked) activities.insert(ActivityType::CPU);
     profiler::prepareProfiler(config, activities);
     profiler::enableProfiler(config, activities);
     running_ = true;
@@ -84,7 +99,11 @@ KernelRecord KernelTrace::stop() {
     const auto result = profiler::disableProfiler();
     const Moment now = Moment::now(origin_);
     for (const profiler::KinetoEvent& event : result->events()) {
-      if (event.deviceType() != c10::DeviceType::CUDA) continue;
+      if (event.deviceType() != c10::DeviceType::CUDA) {
+        if (linked_ && is_operation(event))
+          record.launches.push_back({event.name(), event.startThreadId(), event.correlationId()});
+        continue;
+      }
       const double start = now.seconds_of(event.startNs());
       const std::string name = event.name();
       record.kernels.push_back({.name = name,
@@ -93,9 +112,11 @@ KernelRecord KernelTrace::stop() {
                                 .start = start,
                                 .end = start + static_cast<double>(event.durationNs()) * 1e-9,
                                 .bytes = static_cast<double>(std::max<int64_t>(0, event.nBytes())),
-                                .copies = is_copy(name)});
+                                .copies = is_copy(name),
+                                .launch = linked_ ? event.linkedCorrelationId() : 0});
     }
     std::ranges::sort(record.kernels, {}, &TracedKernel::start);
+    std::ranges::sort(record.launches, {}, &LaunchedOperation::number);
   } catch (const std::exception& error) {
     record.failure = explain_with_torch(error).sentence;
   }
@@ -103,7 +124,7 @@ KernelRecord KernelTrace::stop() {
 }
 
 #else
-void KernelTrace::start() {}
+void KernelTrace::start(bool) {}
 KernelRecord KernelTrace::stop() { return {}; }
 #endif
 

@@ -27,6 +27,7 @@ struct Open : at::ObserverContext {
   double flops = 0, bytes = 0;
   bool leaf = true;
   uint64_t turn = 0;
+  int64_t order = 0, parent = -1;
 };
 
 // What one thread wrote down. Written by it alone; read once tracing is off.
@@ -37,8 +38,9 @@ struct ThreadRecord {
   std::vector<TracedOperation> operations;
   std::vector<Open*> open;
   uint64_t dropped = 0;
+  int64_t begun = 0;
   std::string thread;
-  uint64_t id = 0;
+  uint64_t id = 0, number = 0;
 };
 
 // LibTorch's header checks a flag in `inputs()` that only a debug build of LibTorch sets, so that
@@ -104,6 +106,7 @@ ThreadRecord& OperationTrace::State::mine() {
   t_record = std::make_shared<ThreadRecord>();
   t_record->thread = name_of_this_thread();
   t_record->id = static_cast<uint64_t>(gettid());
+  t_record->number = at::RecordFunction::currentThreadId();
   t_turn = turn;
   std::lock_guard lock(mutex);
   threads.push_back(t_record);
@@ -124,7 +127,13 @@ std::unique_ptr<at::ObserverContext> OperationTrace::State::begin(
   open->name = place->second;
   const WorkRule& rule = record.rules[open->name];
   open->flops = flops_of(rule, inputs_of(function));
-  if (rule.kind != WorkKind::none) open->bytes = bytes_of(inputs_of(function));
+  if (rule.kind == WorkKind::noted) {
+    open->bytes = noted_bytes(inputs_of(function));
+  } else if (rule.kind != WorkKind::none) {
+    open->bytes = bytes_of(inputs_of(function));
+  }
+  open->order = record.begun++;
+  if (!record.open.empty()) open->parent = record.open.back()->order;
   if (!record.open.empty() && rule.kind != WorkKind::none) record.open.back()->leaf = false;
   record.open.push_back(open.get());
   open->start = now();
@@ -143,8 +152,9 @@ void OperationTrace::State::end(const at::RecordFunction& function, Open& open) 
     ++record.dropped;
     return;
   }
-  // Of one that calls others the bytes are theirs.
-  const bool moves = open.leaf && record.rules[open.name].kind != WorkKind::none;
+  // Of one that calls others the bytes are theirs; what was noted is so.
+  const WorkKind kind = record.rules[open.name].kind;
+  const bool moves = kind == WorkKind::noted || (open.leaf && kind != WorkKind::none);
   LogicalDevice* device = DeviceScope::current();
   const std::vector<c10::IValue>& outputs = function.outputs();
   record.operations.push_back(
@@ -157,7 +167,9 @@ void OperationTrace::State::end(const at::RecordFunction& function, Open& open) 
        .bytes = moves ? open.bytes + bytes_of(c10::ArrayRef<const c10::IValue>(outputs.data(),
                                                                                outputs.size()))
                       : 0,
-       .used = device ? device->memory().used() : 0});
+       .used = device ? device->memory().used() : 0,
+       .order = open.order,
+       .parent = open.parent});
 }
 
 OperationTrace::OperationTrace(Clock::time_point origin, size_t most)
@@ -217,6 +229,7 @@ OperationRecord OperationTrace::stop() {
     all.dropped += record->dropped;
     all.threads.push_back(record->thread);
     all.thread_ids.push_back(record->id);
+    all.thread_numbers.push_back(record->number);
   }
   state_->threads.clear();
   return all;

@@ -25,12 +25,15 @@ struct TracedOperation {
   double self = 0;              // seconds, without the operations inside
   double flops = 0, bytes = 0;  // 0: not known, or none
   uint64_t used = 0;            // bytes the device held when it ended
+  // Of its thread, counted from 0 as they began; `parent`: which one called it, -1: none.
+  int64_t order = 0, parent = -1;
 };
 
 struct OperationRecord {
   std::vector<std::string> names;           // "aten::mm"
   std::vector<std::string> threads;         // as the system names them: "feed-0", "thread 4711"
   std::vector<uint64_t> thread_ids;         // the system's
+  std::vector<uint64_t> thread_numbers;     // LibTorch's
   std::vector<TracedOperation> operations;  // by thread, then in the order they ended
   uint64_t dropped = 0;                     // beyond the most that are kept
 };

@@ -4,19 +4,17 @@
 #include <map>
 
 #include "device/logical_device.h"
-#include "observe/profile_training.h"
+#include "observe/profile.h"
 
 namespace tandem {
 namespace {
-
-bool computes(StepPart part) { return part == StepPart::pass || part == StepPart::optimizer; }
 
 std::vector<TimeSpan> computing(const Profile& profile) {
   std::vector<TimeSpan> spans;
   for (const ProfiledReplica& replica : profile.replicas)
     for (const RecordedStep& step : replica.traced)
       for (const RecordedPart& part : step.parts)
-        if (computes(part.part)) spans.push_back(part.device);
+        if (part.kind->computes) spans.push_back(part.device);
   return merged(std::move(spans));
 }
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "observe/profile_training.h"
+#include "observe/profile.h"
 
 namespace tandem {
 

@@ -32,25 +32,6 @@ double at_share(const std::vector<double>& values, double share) {
   return sorted[std::min(at, sorted.size() - 1)];
 }
 
-const char* word_of(StepPart part) {
-  switch (part) {
-    case StepPart::inputs: return "inputs";
-    case StepPart::wait: return "wait for data";
-    case StepPart::copy: return "copy";
-    case StepPart::pass: return "pass";
-    case StepPart::reduction: return "reduction";
-    case StepPart::optimizer: return "optimizer";
-    case StepPart::finish: return "finish";
-    case StepPart::read_back: return "read back";
-  }
-  return "";
-}
-
-bool of_a_phase(StepPart part) {
-  return part == StepPart::copy || part == StepPart::pass || part == StepPart::reduction ||
-         part == StepPart::optimizer;
-}
-
 // Sums of one name.
 struct Sum {
   double calls = 0, self = 0, whole = 0, flops = 0, bytes = 0;
@@ -92,12 +73,13 @@ void add(Sum& sum, const TracedOperation& operation) {
 
 }  // namespace
 
+const char* step_word(const Profile& profile) { return profile.generates() ? "batch" : "step"; }
+
 std::string part_name(const Profile& profile, const RecordedPart& part) {
-  std::string name = word_of(part.part);
-  if (of_a_phase(part.part) && profile.phases.size() > 1)
+  std::string name = part.kind->word;
+  if (part.kind->of_a_phase && profile.phases.size() > 1)
     name += " " + profile.phases[static_cast<size_t>(part.phase)];
-  if (part.part == StepPart::pass && part.piece > 0)
-    name += fmt::format(", piece {}", part.piece + 1);
+  if (part.piece > 0) name += fmt::format(", piece {}", part.piece + 1);
   return name;
 }
 
@@ -151,14 +133,48 @@ StepFigures step_figures_of(const Profile& profile, const ProfiledReplica& repli
   return figures;
 }
 
+double StepFigures::seconds_of(const PartKind& kind) const {
+  const auto found = std::ranges::find(parts, kind.word, &PartRow::name);
+  return found == parts.end() ? 0 : found->seconds;
+}
+
+// `n` batches one at a time take n (decoding + the rest); following each other they hide the rest
+// of all but the last.
+BatchFigures batch_figures_of(const Profile& profile, const ProfiledReplica& replica) {
+  BatchFigures figures;
+  const StepFigures step = step_figures_of(profile, replica);
+  if (!profile.music || step.mean <= 0) return figures;
+  const MusicFigures& music = *profile.music;
+  const auto clips = static_cast<double>(replica.rows);
+  if (music.decoding_steps > 0)
+    figures.decoding_step =
+        step.seconds_of(kind_of(MusicPart::decoding)) / static_cast<double>(music.decoding_steps);
+  figures.clips_per_second = clips / step.mean;
+  if (music.following < 2) return figures;
+  const double rest = step.seconds_of(kind_of(MusicPart::sound)) +
+                      step.seconds_of(kind_of(MusicPart::copy)) +
+                      step.seconds_of(kind_of(MusicPart::hand_over));
+  const auto count = static_cast<double>(music.following);
+  if (rest > 0)
+    figures.hidden =
+        std::clamp((count * step.mean - music.following_seconds) / ((count - 1) * rest), 0.0, 1.0);
+  figures.following = step.mean - figures.hidden * rest;
+  figures.following_clips_per_second = clips / figures.following;
+  return figures;
+}
+
+bool belongs_to(const Profile& profile, const TracedOperation& operation, size_t rank) {
+  // An engine works on threads of its device; a replica on its own.
+  if (profile.generates()) return operation.device == profile.replicas[rank].device;
+  return profile.operations.threads[operation.thread] == fmt::format("replica-{}", rank);
+}
+
 std::vector<WorkRow> operation_rows(const Profile& profile, size_t rank) {
   const OperationRecord& record = profile.operations;
   const ProfiledReplica& replica = profile.replicas[rank];
-  const std::string thread = fmt::format("replica-{}", rank);
   std::map<std::string, Sum> sums;
   for (const TracedOperation& operation : record.operations)
-    if (record.threads[operation.thread] == thread)
-      add(sums[record.names[operation.name]], operation);
+    if (belongs_to(profile, operation, rank)) add(sums[record.names[operation.name]], operation);
   // On a GPU these are times of launches, which no limit of the device bounds.
   const DeviceLimits none;
   const bool launches = replica.device && replica.device->kind() == DeviceKind::cuda;
@@ -167,12 +183,15 @@ std::vector<WorkRow> operation_rows(const Profile& profile, size_t rank) {
 }
 
 std::vector<WorkRow> feed_rows(const Profile& profile) {
+  if (profile.replicas.empty()) return {};
   const OperationRecord& record = profile.operations;
   std::map<std::string, Sum> sums;
-  for (const TracedOperation& operation : record.operations)
-    if (!record.threads[operation.thread].starts_with("replica-"))
-      add(sums[record.names[operation.name]], operation);
-  if (profile.replicas.empty()) return {};
+  for (const TracedOperation& operation : record.operations) {
+    bool ours = false;
+    for (size_t rank = 0; rank < profile.replicas.size() && !ours; ++rank)
+      ours = belongs_to(profile, operation, rank);
+    if (!ours) add(sums[record.names[operation.name]], operation);
+  }
   const ProfiledReplica& first = profile.replicas[0];
   return rows_of(sums, static_cast<double>(first.traced.size()), traced_step(first), {});
 }
@@ -189,6 +208,12 @@ std::vector<WorkRow> kernel_rows(const Profile& profile, size_t rank) {
     // A copy on the device reads and writes.
     const bool both = kernel.name.find("DtoD") != std::string::npos;
     sum.bytes += kernel.bytes * (both ? 2 : 1);
+  }
+  for (auto& [name, sum] : sums) {
+    const auto rate = replica.rates.find(name);
+    if (rate == replica.rates.end()) continue;
+    sum.flops = rate->second.flops * sum.whole;
+    sum.bytes = rate->second.bytes * sum.whole;
   }
   return rows_of(sums, static_cast<double>(replica.traced.size()), traced_step(replica),
                  replica.limits);

@@ -1,7 +1,5 @@
-// The profile for people and for programs.
+// The profile for people.
 #include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
 
 #include "device/logical_device.h"
 #include "observe/profile_overlap.h"
@@ -10,8 +8,6 @@
 
 namespace tandem {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t most_rows = 12;  // of a table of operations on the terminal
 
@@ -32,10 +28,15 @@ std::string cut_to(const std::string& name, size_t most) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::string work_table(const char* title, const std::vector<WorkRow>& rows) {
+std::string share_heading(const Profile& profile) {
+  return std::string("of ") + step_word(profile);
+}
+
+std::string work_table(const Profile& profile, const char* title,
+                       const std::vector<WorkRow>& rows) {
   if (rows.empty()) return "";
   std::string text = fmt::format("\n{:<44} {:>8} {:>9} {:>8} {:>13} {:>12} {:>9}\n", title, "calls",
-                                 "ms", "of step", "FLOP/s", "B/s", "of limit");
+                                 "ms", share_heading(profile), "FLOP/s", "B/s", "of limit");
   for (size_t i = 0; i < std::min(most_rows, rows.size()); ++i) {
     const WorkRow& row = rows[i];
     text +=
@@ -52,22 +53,48 @@ std::string work_table(const char* title, const std::vector<WorkRow>& rows) {
   return text;
 }
 
+std::string heading(const Profile& profile, const ProfiledReplica& replica,
+                    const StepFigures& step) {
+  const std::string what =
+      profile.music ? fmt::format("{} clips of {} tokens", replica.rows, profile.music->tokens)
+                    : fmt::format("stage {}, {} rows", profile.stage, profile.rows);
+  const std::string speed =
+      profile.music
+          ? fmt::format("{:.3f} clips/s", batch_figures_of(profile, replica).clips_per_second)
+          : fmt::format("{:.0f} tok/s", step.mean > 0 ? profile.tokens_a_step / step.mean : 0);
+  return fmt::format("{} ({}), {}: {:.3f} ms a {} ± {:.3f} (median {:.3f}, p95 {:.3f}), {}\n",
+                     replica.device->name(), replica.device->info().hardware, what, 1e3 * step.mean,
+                     step_word(profile), 1e3 * step.deviation, 1e3 * step.median, 1e3 * step.p95,
+                     speed);
+}
+
+// Of generating.
+std::string batch_text(const Profile& profile, const ProfiledReplica& replica) {
+  if (!profile.music) return "";
+  const BatchFigures batch = batch_figures_of(profile, replica);
+  std::string text = fmt::format("decoding: {} steps a batch, {:.4f} ms a step\n",
+                                 profile.music->decoding_steps, 1e3 * batch.decoding_step);
+  if (batch.following > 0)
+    text += fmt::format(
+        "batches that follow each other: {:.3f} ms each, {:.3f} clips/s; {} of sound and writing "
+        "behind the next one's decoding\n",
+        1e3 * batch.following, batch.following_clips_per_second, percent(batch.hidden));
+  return text;
+}
+
 std::string replica_text(const Profile& profile, size_t rank) {
   const ProfiledReplica& replica = profile.replicas[rank];
   const StepFigures step = step_figures_of(profile, replica);
-  std::string text = fmt::format(
-      "{} ({}), stage {}, {} rows: {:.3f} ms a step ± {:.3f} (median {:.3f}, p95 {:.3f}), {:.0f} "
-      "tok/s\n",
-      replica.device->name(), replica.device->info().hardware, profile.stage, profile.rows,
-      1e3 * step.mean, 1e3 * step.deviation, 1e3 * step.median, 1e3 * step.p95,
-      step.mean > 0 ? profile.tokens_a_step / step.mean : 0);
-  text += fmt::format("{:<44} {:>9} {:>9} {:>8} {:>9}\n", "part", "ms", "±", "of step", "host ms");
+  std::string text = heading(profile, replica, step);
+  text += fmt::format("{:<44} {:>9} {:>9} {:>8} {:>9}\n", "part", "ms", "±", share_heading(profile),
+                      "host ms");
   for (const PartRow& part : step.parts)
     text += fmt::format("{:<44} {:>9.3f} {:>9.3f} {:>8} {:>9.3f}\n", part.name, 1e3 * part.seconds,
                         1e3 * part.deviation, percent(part.share), 1e3 * part.host_seconds);
-  text += work_table("kernel", kernel_rows(profile, rank));
+  text += batch_text(profile, replica);
+  text += work_table(profile, "kernel", kernel_rows(profile, rank));
   const bool launches = replica.device->kind() == DeviceKind::cuda;
-  text += work_table(launches ? "operation (time of its launch)" : "operation",
+  text += work_table(profile, launches ? "operation (time of its launch)" : "operation",
                      operation_rows(profile, rank));
   if (replica.limits.flops > 0)
     text += fmt::format("limits, measured: {} (a large product), {} (a copy)\n",
@@ -75,11 +102,12 @@ std::string replica_text(const Profile& profile, size_t rank) {
   text += "\nmemory\n";
   for (const auto& [name, bytes] : replica.memory)
     text += fmt::format("  {:<42} {:>12}\n", name, format_bytes(bytes));
-  text += fmt::format("  {:<42} {:>12}\n  {:<42} {:>12}\n", "a step on top of it, at most",
+  text += fmt::format("  {:<42} {:>12}\n  {:<42} {:>12}\n",
+                      fmt::format("a {} on top of it, at most", step_word(profile)),
                       format_bytes(replica.largest_rise), "most at any moment seen",
                       format_bytes(replica.most_used));
   if (replica.captures > 0)
-    text += fmt::format("{} graphs were captured while steps were timed\n", replica.captures);
+    text += fmt::format("{} graphs were captured meanwhile\n", replica.captures);
   return text;
 }
 
@@ -89,103 +117,35 @@ std::string overlap_line(const char* name, const Overlap& overlap) {
                      1e3 * overlap.seconds, percent(overlap.hidden / overlap.seconds));
 }
 
-Json work_json(const std::vector<WorkRow>& rows) {
-  Json list = Json::array();
-  const auto known = [](double value) { return value > 0 ? Json(value) : Json(); };
-  for (const WorkRow& row : rows)
-    list.push_back({{"name", row.name},
-                    {"calls", row.calls},
-                    {"ms", 1e3 * row.seconds},
-                    {"share", row.share},
-                    {"flops_per_second", known(row.flops)},
-                    {"bytes_per_second", known(row.bytes)},
-                    {"share_of_limit", known(row.limit)}});
-  return list;
-}
-
-Json overlap_json(const Overlap& overlap) {
-  return {{"ms", 1e3 * overlap.seconds},
-          {"hidden_ms", 1e3 * overlap.hidden},
-          {"share", overlap.seconds > 0 ? Json(overlap.hidden / overlap.seconds) : Json()}};
-}
-
-Json replica_json(const Profile& profile, size_t rank) {
-  const ProfiledReplica& replica = profile.replicas[rank];
-  const StepFigures step = step_figures_of(profile, replica);
-  Json parts = Json::array(), memory = Json::object();
-  for (const PartRow& part : step.parts)
-    parts.push_back({{"name", part.name},
-                     {"ms", 1e3 * part.seconds},
-                     {"deviation_ms", 1e3 * part.deviation},
-                     {"share", part.share},
-                     {"host_ms", 1e3 * part.host_seconds}});
-  for (const auto& [name, bytes] : replica.memory) memory[name] = bytes;
-  const auto known = [](double value) { return value > 0 ? Json(value) : Json(); };
-  return {{"device", replica.device->name()},
-          {"hardware", replica.device->info().hardware},
-          {"steps", step.steps},
-          {"step_ms", 1e3 * step.mean},
-          {"deviation_ms", 1e3 * step.deviation},
-          {"median_ms", 1e3 * step.median},
-          {"p95_ms", 1e3 * step.p95},
-          {"wall_ms", 1e3 * step.wall},
-          {"accounted", step.accounted},
-          {"captures", replica.captures},
-          {"parts", std::move(parts)},
-          {"kernels", work_json(kernel_rows(profile, rank))},
-          {"operations", work_json(operation_rows(profile, rank))},
-          {"limits",
-           {{"flops_per_second", known(replica.limits.flops)},
-            {"bytes_per_second", known(replica.limits.bytes)}}},
-          {"memory",
-           {{"parts", std::move(memory)},
-            {"largest_rise", replica.largest_rise},
-            {"most_used", replica.most_used}}}};
-}
-
 }  // namespace
 
 std::string profile_text(const Profile& profile) {
   std::string text;
   for (size_t rank = 0; rank < profile.replicas.size(); ++rank)
     text += (rank > 0 ? "\n" : "") + replica_text(profile, rank);
-  text += work_table("beside the step", feed_rows(profile));
-  const Overlaps overlaps = overlaps_of(profile);
-  text += "\n" + overlap_line("copies to the model", overlaps.copies) +
-          overlap_line("everything beside the step", overlaps.beside);
+  if (profile.generates()) {
+    text += work_table(profile, "beside the batch", feed_rows(profile));
+    const MusicFigures& music = *profile.music;
+    if (music.traced_tokens < music.tokens)
+      text += fmt::format("\nkernels and operations are of clips of {} tokens instead of {}\n",
+                          music.traced_tokens, music.tokens);
+  } else {
+    text += work_table(profile, "beside the step", feed_rows(profile));
+    const Overlaps overlaps = overlaps_of(profile);
+    text += "\n" + overlap_line("copies to the model", overlaps.copies) +
+            overlap_line("everything beside the step", overlaps.beside);
+  }
   if (!profile.kernels.failure.empty())
     text += fmt::format("kernels could not be traced: {}\n", profile.kernels.failure);
+  if (!profile.work_failure.empty())
+    text += fmt::format("the work of kernels could not be told: {}\n", profile.work_failure);
   if (profile.cost.plain > 0)
     text += fmt::format(
-        "the profiling itself: a step takes {:.3f} ms without it, {:+.1f} % timed, {:+.1f} % "
+        "the profiling itself: a {} takes {:.3f} ms without it, {:+.1f} % timed, {:+.1f} % "
         "traced\n",
-        1e3 * profile.cost.plain, 100 * profile.cost.timing(), 100 * profile.cost.tracing());
+        step_word(profile), 1e3 * profile.cost.plain, 100 * profile.cost.timing(),
+        100 * profile.cost.tracing());
   return text;
-}
-
-std::string profile_json(const Profile& profile) {
-  Json document = {{"stage", profile.stage},
-                   {"precision", profile.precision},
-                   {"rows", profile.rows},
-                   {"accumulation", profile.accumulation},
-                   {"tokens_a_step", profile.tokens_a_step}};
-  document["replicas"] = Json::array();
-  for (size_t rank = 0; rank < profile.replicas.size(); ++rank)
-    document["replicas"].push_back(replica_json(profile, rank));
-  document["beside"] = work_json(feed_rows(profile));
-  const Overlaps overlaps = overlaps_of(profile);
-  document["overlap"] = {{"copies", overlap_json(overlaps.copies)},
-                         {"beside", overlap_json(overlaps.beside)}};
-  document["kernels_failure"] =
-      profile.kernels.failure.empty() ? Json() : Json(profile.kernels.failure);
-  document["operations_dropped"] = profile.operations.dropped;
-  document["cost"] = profile.cost.plain > 0 ? Json{{"plain_step_ms", 1e3 * profile.cost.plain},
-                                                   {"timed_step_ms", 1e3 * profile.cost.timed},
-                                                   {"traced_step_ms", 1e3 * profile.cost.traced},
-                                                   {"timing", profile.cost.timing()},
-                                                   {"tracing", profile.cost.tracing()}}
-                                            : Json();
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace tandem

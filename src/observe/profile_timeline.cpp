@@ -110,8 +110,9 @@ class StepTimeline {
     for (const auto* steps : {&replica.timed, &replica.traced})
       for (const RecordedStep& step : *steps)
         for (const RecordedPart& part : step.parts) {
-          const std::string name = fmt::format("step {}: {}", step.step, part_name(profile_, part));
-          const int colour = static_cast<int>(part.part);
+          const std::string name =
+              fmt::format("{} {}: {}", step_word(profile_), step.step, part_name(profile_, part));
+          const int colour = part.kind->colour;
           if (visible(part.device)) add(device, part.device, name, colour);
           if (visible(part.host)) add(host, part.host, name, colour);
         }
@@ -120,9 +121,8 @@ class StepTimeline {
     if (replica.device->kind() == DeviceKind::cuda) rows_.push_back(std::move(host));
     Row operations{who + "operations", {}};
     const OperationRecord& record = profile_.operations;
-    const std::string thread = fmt::format("replica-{}", rank);
     for (const TracedOperation& operation : record.operations)
-      if (record.threads[operation.thread] == thread) add_operation(operations, operation);
+      if (belongs_to(profile_, operation, rank)) add_operation(operations, operation);
     if (!operations.boxes.empty()) rows_.push_back(std::move(operations));
   }
 
@@ -149,14 +149,19 @@ class StepTimeline {
     std::map<uint32_t, Row> threads;
     const OperationRecord& record = profile_.operations;
     for (const TracedOperation& operation : record.operations) {
-      const std::string& name = record.threads[operation.thread];
-      if (name.starts_with("replica-")) continue;
+      if (is_of_a_step(operation)) continue;
       Row& row = threads[operation.thread];
-      row.name = name;
+      row.name = record.threads[operation.thread];
       add_operation(row, operation);
     }
     for (auto& [thread, row] : threads)
       if (!row.boxes.empty()) rows_.push_back(std::move(row));
+  }
+
+  bool is_of_a_step(const TracedOperation& operation) const {
+    for (size_t rank = 0; rank < profile_.replicas.size(); ++rank)
+      if (belongs_to(profile_, operation, rank)) return true;
+    return false;
   }
 
   std::string draw_box(const Box& box, double y) const {

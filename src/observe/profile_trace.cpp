@@ -20,6 +20,7 @@ std::string quoted(const std::string& text) {
 constexpr int host_process = 1, first_device_process = 2;
 constexpr int step_row = 1;                // of a device's process
 constexpr int64_t first_stream_row = 100;  // streams follow
+constexpr int64_t most_kernels = 400000;   // a file that viewers still open
 
 class TraceWriter {
  public:
@@ -76,7 +77,7 @@ void add_steps(const Profile& profile, size_t rank, TraceWriter& writer, TraceCo
   const uint64_t row = row_of_replica(profile.operations, rank);
   for (const auto* steps : {&replica.timed, &replica.traced}) {
     for (const RecordedStep& step : *steps) {
-      const std::string name = fmt::format("step {}", step.step);
+      const std::string name = fmt::format("{} {}", step_word(profile), step.step);
       writer.slice(process, step_row, name, "step", step.device);
       writer.slice(host_process, row, name, "step", step.host);
       writer.counter(process, "memory", step.host.start, step.used);
@@ -126,6 +127,10 @@ void add_kernels(const Profile& profile, TraceWriter& writer, TraceCounts& count
   int next = first_device_process + static_cast<int>(profile.replicas.size());
   std::set<std::pair<int, int64_t>> rows;
   for (const TracedKernel& kernel : profile.kernels.kernels) {
+    if (counts.kernels == most_kernels) {
+      counts.left_out = static_cast<int64_t>(profile.kernels.kernels.size()) - most_kernels;
+      break;
+    }
     const auto [found, is_new] = processes.try_emplace(kernel.cuda_device, next);
     if (is_new) writer.name_process(next++, fmt::format("GPU {}", kernel.cuda_device));
     const auto row = static_cast<uint64_t>(first_stream_row + kernel.stream);
@@ -150,7 +155,7 @@ ProfileTrace make_trace(const Profile& profile) {
     const int process = first_device_process + static_cast<int>(rank);
     const LogicalDevice& device = *profile.replicas[rank].device;
     writer.name_process(process, device.name() + " " + device.info().hardware);
-    writer.name_row(process, step_row, "step");
+    writer.name_row(process, step_row, step_word(profile));
     const uint64_t row = row_of_replica(profile.operations, rank);
     named.insert(row);
     writer.name_row(host_process, row, fmt::format("replica-{}", rank));
@@ -164,9 +169,9 @@ ProfileTrace make_trace(const Profile& profile) {
   add_kernels(profile, writer, trace.counts);
   const TraceCounts& counts = trace.counts;
   trace.json = writer.finish(fmt::format(
-      R"({{"program":"tandem profile","stage":{},"steps":{},"parts":{},"operations":{},"kernels":{},"readings":{},"slices":{}}})",
+      R"({{"program":"tandem profile","stage":{},"steps":{},"parts":{},"operations":{},"kernels":{},"kernels_left_out":{},"readings":{},"slices":{}}})",
       quoted(profile.stage), counts.steps, counts.parts, counts.operations, counts.kernels,
-      counts.readings, counts.slices()));
+      counts.left_out, counts.readings, counts.slices()));
   return trace;
 }
 

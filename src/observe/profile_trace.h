@@ -11,13 +11,14 @@
 #include <cstdint>
 #include <string>
 
-#include "observe/profile_training.h"
+#include "observe/profile.h"
 
 namespace tandem {
 
 struct TraceCounts {
   int64_t steps = 0, parts = 0;  // on the devices; the host's row has as many again
   int64_t operations = 0, kernels = 0, readings = 0;
+  int64_t left_out = 0;  // kernels, behind the most that a file holds
   int64_t slices() const { return 2 * (steps + parts) + operations + kernels; }
 };
 

@@ -1,14 +1,15 @@
+#include "observe/profile_training.h"
+
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
-#include <exception>
-#include <thread>
 
 #include "device/communicator.h"
 #include "device/device_scope.h"
 #include "device/registry.h"
-#include "observe/profile_training.h"
+#include "observe/profile_sections.h"
+#include "observe/profile_training_work.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "train/loss_reader.h"
@@ -25,19 +26,9 @@ namespace {
 constexpr const char* queued_batches = "batches that wait";
 constexpr const char* rest_of_memory = "captured inputs and the rest";
 
-// Where a step runs on the host its thread's own processor time tells what was added to it, and
-// other programs do not disturb; a GPU's steps take as long as the clock says.
-double seconds_of_work(const LogicalDevice& device) {
-  if (device.kind() == DeviceKind::cuda)
-    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-class ProfileRun {
+class TrainingProfile {
  public:
-  ProfileRun(const Config& config, const ProfileOptions& options)
+  TrainingProfile(const Config& config, const ProfileOptions& options)
       : config_(config), options_(options), plan_(make_plan(config)) {
     if (!config.data.train_data)
       throw Error(ErrorKind::config, "no training data was given").hint("add --train-data PATH");
@@ -58,12 +49,18 @@ class ProfileRun {
       found.feed = feed_->counters(static_cast<int>(rank));
     }
     trace();
-    note_memory();
-    measure_cost();
+    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
+      std::vector<std::pair<std::string, uint64_t>>& memory = profile_.replicas[rank].memory;
+      memory = replicas_[rank]->bytes_by_part();
+      if (waiting_[rank] > 0) memory.emplace_back(queued_batches, waiting_[rank]);
+      note_memory(profile_, rank, rest_of_memory);
+    }
+    if (options_.cost_rounds > 0) log_info("measuring what the profiling costs");
+    profile_.cost =
+        measure_cost(options_.cost_rounds, profile_.replicas[0].device->kind() == DeviceKind::cuda,
+                     origin_, [this](bool recorded) { return again(recorded); });
     feed_.reset();
-    if (options_.limits)
-      for (ProfiledReplica& found : profile_.replicas)
-        found.limits = measure_limits(*found.device, config_.training.precision);
+    if (options_.limits) find_limits();
     return std::move(profile_);
   }
 
@@ -96,7 +93,6 @@ class ProfileRun {
     profile_.accumulation = plan_.accumulation;
     profile_.tokens_a_step = stage_->tokens_a_batch() * static_cast<double>(plan_.accumulation);
     last_batches_.resize(devices.size());
-    failures_.resize(devices.size());
   }
 
   void start_feed() {
@@ -117,11 +113,17 @@ class ProfileRun {
     }
   }
 
+  void on_ranks(const std::function<void(size_t)>& work) {
+    on_every_rank(profile_.replicas, work, [this](size_t rank) {
+      if (!groups_.empty()) groups_[rank].reset();  // the others need not wait for it
+    });
+  }
+
   // Steps on batches of the feed. `into`: where they are recorded, or nowhere.
   void live(int64_t steps, std::vector<RecordedStep> ProfiledReplica::*into) {
     const int64_t first = next_step_;
     next_step_ += steps;
-    on_every_rank([&](size_t rank) {
+    on_ranks([&](size_t rank) {
       ProfiledReplica& found = profile_.replicas[rank];
       std::optional<BatchLease> lease;
       const auto next = [&](int64_t) {
@@ -176,111 +178,46 @@ class ProfileRun {
   void trace() {
     if (traced_steps() == 0) return;
     log_info("tracing the operations of {} steps", traced_steps());
-    OperationTrace operations(origin_);
-    KernelTrace kernels(origin_);
-    const bool cuda = std::ranges::any_of(profile_.replicas, [](const ProfiledReplica& found) {
-      return found.device->kind() == DeviceKind::cuda;
-    });
-    if (cuda) kernels.start();
-    operations.start();
+    DoubleTrace both(any_cuda(profile_.replicas), /*linked=*/false, origin_);
     live(traced_steps(), &ProfiledReplica::traced);
-    profile_.operations = operations.stop();
-    if (cuda) profile_.kernels = kernels.stop();
-  }
-
-  void note_memory() {
-    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
-      ProfiledReplica& found = profile_.replicas[rank];
-      const auto see = [&](uint64_t used, uint64_t from) {
-        found.most_used = std::max(found.most_used, used);
-        if (used > from) found.largest_rise = std::max(found.largest_rise, used - from);
-      };
-      uint64_t lowest = UINT64_MAX;
-      for (const auto* steps : {&found.timed, &found.traced}) {
-        for (const RecordedStep& step : *steps) {
-          lowest = std::min(lowest, step.used);
-          for (const RecordedPart& part : step.parts) see(part.used, step.used);
-        }
-      }
-      for (const TracedOperation& operation : profile_.operations.operations)
-        if (operation.device == found.device) see(operation.used, lowest);
-      found.memory = replicas_[rank]->bytes_by_part();
-      if (waiting_[rank] > 0) found.memory.emplace_back(queued_batches, waiting_[rank]);
-      uint64_t known = 0;
-      for (const auto& [name, bytes] : found.memory) known += bytes;
-      if (lowest > known) found.memory.emplace_back(rest_of_memory, lowest - known);
-    }
-  }
-
-  // The same batch again and again: plain, timed, traced, and all over again, so that a machine
-  // that grows slower meanwhile is slower for all three.
-  void measure_cost() {
-    if (options_.cost_rounds == 0) return;
-    log_info("measuring what the profiling costs");
-    const int64_t steps = std::clamp<int64_t>(options_.steps, 2, 10);
-    again(steps, false);
-    std::vector<double> plain, timed, traced;
-    for (int64_t round = 0; round < options_.cost_rounds; ++round) {
-      plain.push_back(again(steps, false));
-      timed.push_back(again(steps, true));
-      OperationTrace operations(origin_);
-      KernelTrace kernels(origin_);
-      const bool cuda = profile_.replicas[0].device->kind() == DeviceKind::cuda;
-      if (cuda) kernels.start();
-      operations.start();
-      traced.push_back(again(steps, true));
-      operations.stop();
-      if (cuda) kernels.stop();
-    }
-    // Whatever else the machine does only makes a round slower.
-    using std::ranges::min;
-    profile_.cost = {min(plain), min(timed), min(traced)};
+    both.stop(profile_.operations, profile_.kernels);
   }
 
   // Seconds a step.
-  double again(int64_t steps, bool recorded) {
+  double again(bool recorded) {
+    const int64_t steps = std::clamp<int64_t>(options_.steps, 2, 10);
     const int64_t first = next_step_;
     next_step_ += steps;
     std::vector<double> seconds(replicas_.size());
-    on_every_rank([&](size_t rank) {
+    on_ranks([&](size_t rank) {
       std::optional<StepRecorder> recorder;
       if (recorded) recorder.emplace(*profile_.replicas[rank].device, origin_, steps);
       const auto next = [&](int64_t) { return &last_batches_[rank]; };
-      const LogicalDevice& device = *profile_.replicas[rank].device;
-      const double start = seconds_of_work(device);
+      const bool cuda = profile_.replicas[rank].device->kind() == DeviceKind::cuda;
+      const double start = seconds_of_work(cuda, /*whole_program=*/false);
       take_steps(rank, first, steps, next, recorder ? &*recorder : nullptr);
-      seconds[rank] = (seconds_of_work(device) - start) / static_cast<double>(steps);
+      const double took = seconds_of_work(cuda, /*whole_program=*/false) - start;
+      seconds[rank] = took / static_cast<double>(steps);
     });
     return *std::ranges::max_element(seconds);
   }
 
-  // A thread each, as in training. The failure that is not "a peer failed" is thrown.
-  void on_every_rank(const std::function<void(size_t)>& work) {
-    std::vector<std::thread> threads;
-    for (size_t rank = 0; rank < replicas_.size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        try {
-          pthread_setname_np(pthread_self(), fmt::format("replica-{}", rank).c_str());
-          DeviceScope scope(*profile_.replicas[rank].device);
-          work(rank);
-        } catch (...) {
-          failures_[rank] = std::current_exception();
-          if (!groups_.empty()) groups_[rank].reset();  // the others need not wait for it
-        }
-      });
+  void find_limits() {
+    replicas_.clear();  // what follows needs their memory
+    for (size_t rank = 0; rank < profile_.replicas.size(); ++rank) {
+      ProfiledReplica& found = profile_.replicas[rank];
+      found.limits = measure_limits(*found.device, config_.training.precision);
+      if (found.device->kind() != DeviceKind::cuda || !profile_.kernels.failure.empty()) continue;
+      log_info("asking how much work the kernels of {} are", found.device->name());
+      TrainingWork work{.device = *found.device,
+                        .stage = *stage_,
+                        .training = config_.training,
+                        .learning_rate = plan_.learning_rate,
+                        .batch = last_batches_[rank]};
+      std::string failure;
+      found.rates = rates_of_training(work, failure);
+      if (!failure.empty()) profile_.work_failure = failure;
     }
-    for (std::thread& thread : threads) thread.join();
-    std::exception_ptr peer;
-    for (const std::exception_ptr& failure : failures_) {
-      if (!failure) continue;
-      try {
-        std::rethrow_exception(failure);
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::peer) throw;
-        peer = failure;
-      }
-    }
-    if (peer) std::rethrow_exception(peer);
   }
 
   Communicator* group(size_t rank) const { return groups_.empty() ? nullptr : groups_[rank].get(); }
@@ -295,7 +232,6 @@ class ProfileRun {
   std::unique_ptr<Feed> feed_;
   std::vector<uint64_t> waiting_;  // bytes of batches that wait, by rank
   std::vector<Batch> last_batches_;
-  std::vector<std::exception_ptr> failures_;
   int64_t next_step_ = 1;
   Profile profile_;
 };
@@ -307,7 +243,7 @@ Profile profile_training(const Config& config, const ProfileOptions& options) {
     throw Error(ErrorKind::usage, fmt::format("a profile of {} steps was asked for; expected at "
                                               "least 1",
                                               options.steps));
-  return ProfileRun(config, options).run();
+  return TrainingProfile(config, options).run();
 }
 
 }  // namespace tandem

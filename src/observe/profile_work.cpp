@@ -87,6 +87,10 @@ double size_of(const at::Tensor& tensor, int64_t from_last) {
   return static_cast<double>(tensor.size(tensor.dim() - from_last));
 }
 
+double number_at(Values values, size_t at) {
+  return at < values.size() && values[at].isDouble() ? values[at].toDouble() : 0;
+}
+
 bool truth_at(Values values, size_t at) {
   return at < values.size() && values[at].isBool() && values[at].toBool();
 }
@@ -140,6 +144,7 @@ double tensor_bytes(const at::Tensor& tensor) {
 
 WorkRule work_rule(std::string_view name) {
   if (name.starts_with("aten::")) name.remove_prefix(6);
+  if (name.starts_with("tandem::")) return {.kind = WorkKind::noted};
   for (const auto& [known, rule] : rules)
     if (name == known) return rule;
   if (std::ranges::find(moves_nothing, name) != std::end(moves_nothing))
@@ -152,6 +157,7 @@ double flops_of(const WorkRule& rule, Values inputs) {
   switch (rule.kind) {
     case WorkKind::bytes:
     case WorkKind::none: return 0;
+    case WorkKind::noted: return number_at(inputs, 0);
     case WorkKind::product: {
       const at::Tensor* a = tensor_at(inputs, first);
       const at::Tensor* b = tensor_at(inputs, first + 1);
@@ -175,6 +181,8 @@ double flops_of(const WorkRule& rule, Values inputs) {
   }
   return 0;
 }
+
+double noted_bytes(Values inputs) { return number_at(inputs, 1); }
 
 double bytes_of(Values values) {
   double bytes = 0;

@@ -11,6 +11,7 @@ namespace tandem {
 enum class WorkKind : uint8_t {
   bytes,  // what it reads and writes
   none,   // views and allocations: nothing is moved
+  noted,  // told by who launches it (nn/work_note.h)
   product,
   batched_product,
   convolution,
@@ -31,5 +32,7 @@ WorkRule work_rule(std::string_view name);
 double flops_of(const WorkRule& rule, c10::ArrayRef<const c10::IValue> inputs);
 // Bytes of the tensors in `values`; what is broadcast counts once.
 double bytes_of(c10::ArrayRef<const c10::IValue> values);
+// Of noted work.
+double noted_bytes(c10::ArrayRef<const c10::IValue> inputs);
 
 }  // namespace tandem

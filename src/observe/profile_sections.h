@@ -1,0 +1,48 @@
+// What profiles of training and of generating have in common: a thread a device, the memory that
+// was seen, what the profiling itself costs.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "observe/profile.h"
+
+namespace tandem {
+
+// `work` on a thread named replica-<rank> for every device, its scope open; waits for all. Of
+// several failures the one that is not "a peer failed" is thrown; `failed` hears of each at once.
+void on_every_rank(const std::vector<ProfiledReplica>& replicas,
+                   const std::function<void(size_t rank)>& work,
+                   const std::function<void(size_t rank)>& failed = {});
+
+// Whether a kernel of one of these devices can be traced.
+bool any_cuda(const std::vector<ProfiledReplica>& replicas);
+
+// The most that was seen, the largest rise within a step, and, behind what is in `memory` already,
+// a part `rest` with what the device held on top of it between steps.
+void note_memory(Profile& profile, size_t rank, const char* rest);
+
+// A reading to subtract from a later one. Work on the host is told by the processor time of the
+// calling thread, or of the whole program, so that other programs do not count; a GPU's takes as
+// long as the clock says.
+double seconds_of_work(bool cuda, bool whole_program);
+
+// `again` works on the same batch, recorded or not, and returns seconds a step. Plain, recorded and
+// traced follow each other `rounds` times, so that a machine that grows slower meanwhile is slower
+// for all three; the fastest of each counts.
+ProfileCost measure_cost(int64_t rounds, bool cuda, Clock::time_point origin,
+                         const std::function<double(bool recorded)>& again);
+
+// Operations of one trace and kernels with them; both stop when it ends.
+class DoubleTrace {
+ public:
+  DoubleTrace(bool cuda, bool linked, Clock::time_point origin);
+  void stop(OperationRecord& operations, KernelRecord& kernels);
+
+ private:
+  bool cuda_;
+  OperationTrace operations_;
+  KernelTrace kernels_;
+};
+
+}  // namespace tandem
