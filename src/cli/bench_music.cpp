@@ -133,6 +133,14 @@ BenchRecord run(const BenchJob& job) {
   record.rows.push_back(top_of(options, bench, peer));
   for (const MusicBatchBench& batch : bench.batches)
     record.rows.push_back(row_of(options, batch, peer));
+  for (const StepPath& path : bench.paths)
+    record.rows.push_back({.path = {"paths", options.size, path.name},
+                           .table = "one clip by other kernels",
+                           .label = path.name,
+                           .figures = {{.name = "ms_per_step",
+                                        .unit = "ms/step",
+                                        .better = Better::neither,
+                                        .values = {1e3 * path.seconds}}}});
   record.facts = {
       {"unit", fmt::format("clips/s, largest batch; floor: memory read once a step at {:.1f} TB/s",
                            1e-12 * options.bandwidth)},

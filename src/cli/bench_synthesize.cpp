@@ -107,6 +107,14 @@ void add_one_stream(BenchRecord& record, const SpeechBench& bench) {
                                       .title = "floor",
                                       .better = Better::neither,
                                       .values = step(bench.floor())}}});
+  for (const StepPath& path : bench.paths)
+    record.rows.push_back({.path = {"paths", path.name},
+                           .table = "one stream by other kernels",
+                           .label = path.name,
+                           .figures = {{.name = "step_ms",
+                                        .unit = "ms",
+                                        .better = Better::neither,
+                                        .values = {1e3 * path.seconds}}}});
   record.rows.push_back({.path = {"first_sound_ms"},
                          .table = "first sound",
                          .label = "8 codes",

@@ -164,6 +164,8 @@ MusicBench bench_music(LogicalDevice& device, const MusicBenchOptions& options) 
   bench.precision = !half ? "fp32" : options.precision == "bf16" ? "bf16" : "fp16";
   for (const int64_t batch : options.batches)
     bench.batches.push_back(bench_batch(model, device, options, batch));
+  if (std::ranges::find(options.batches, 1) != options.batches.end())
+    bench.paths = music_step_paths(model, device, options);
   return bench;
 }
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "observe/step_paths.h"
+
 namespace tandem {
 
 class LogicalDevice;
@@ -39,6 +41,7 @@ struct MusicBatchBench {
 struct MusicBench {
   std::string device, precision;
   std::vector<MusicBatchBench> batches;
+  std::vector<StepPath> paths;  // of one clip, where that is among the batches
 };
 
 MusicBench bench_music(LogicalDevice& device, const MusicBenchOptions& options);

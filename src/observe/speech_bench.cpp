@@ -68,12 +68,9 @@ double measured_bandwidth(LogicalDevice& device) {
 
 // The GPT alone: steps of one sequence, as many queued ahead as the decoder likes.
 double step_seconds(const Xtts& model, LogicalDevice& device, const Voice& voice,
-                    const SpeechBenchOptions& options) {
-  if (device.kind() != DeviceKind::cuda || options.precision == SpeechPrecision::fp32 ||
-      options.precision == SpeechPrecision::tf32)
-    return 0;
+                    const SpeechBenchOptions& options, const FewRows& few_rows) {
   const auto decoder = make_cuda_decoder(
-      model.gpt, device, 1, options.precision == SpeechPrecision::bf16 ? "bf16" : "fp16");
+      model.gpt, device, 1, options.precision == SpeechPrecision::bf16 ? "bf16" : "fp16", few_rows);
   const SpeechRequest request = request_of(model, voice, options, 1);
   decoder->start({{.place = 0,
                    .prompt = model.gpt.prompt(request.text_ids, voice.conditioning).squeeze(0),
@@ -118,7 +115,12 @@ SpeechBench bench_speech(LogicalDevice& device, const SpeechBenchOptions& option
   bench.weight_bytes *= half ? 2 : 4;
   bench.precision = !half ? "fp32" : options.precision == SpeechPrecision::bf16 ? "bf16" : "fp16";
   bench.bandwidth = measured_bandwidth(device);
-  bench.one_step = step_seconds(model, device, voice, options);
+  if (half) {
+    bench.paths = measure_step_paths([&](const FewRows& few_rows) {
+      return step_seconds(model, device, voice, options, few_rows);
+    });
+    bench.one_step = bench.paths.back().seconds;
+  }
 
   const auto rate = [&](int64_t batch, double seconds, int64_t requests) {
     const double codes = static_cast<double>(requests * options.codes);

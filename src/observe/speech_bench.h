@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "generate/speech_engine.h"
+#include "observe/step_paths.h"
 
 namespace tandem {
 
@@ -32,6 +33,7 @@ struct SpeechBench {
   double code_seconds = 0;                          // of sound
   BatchRate one;                                    // a stream, decoded and spoken
   double one_step = 0;                              // seconds a code of the GPT alone
+  std::vector<StepPath> paths;                      // of that step
   double first_sound_p50 = 0, first_sound_p95 = 0;  // seconds, with the voice at hand, 8 codes
   std::vector<BatchRate> many;
   double weight_bytes = 0;  // read in every step
