@@ -1,5 +1,5 @@
-// The functions of the {fmt} whose headers LibTorch ships. Compiled once here: header-only they would
-// be compiled again in every file that touches tensors, a fifth of the build.
+// The functions of the {fmt} whose headers LibTorch ships. Compiled once here: header-only they
+// would be compiled again in every file that touches tensors, a fifth of the build.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

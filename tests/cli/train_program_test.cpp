@@ -143,4 +143,15 @@ TEST(TrainProgram, LogsToAFileAndAsJson) {
 }
 
 }  // namespace
+// Memory that was only just taken may hold anything: no number of the training is in it yet.
+TEST(TrainProgram, EagerDebuggingFindsNothingWrongWithAHealthyVoice) {
+  const TestFolder folder;
+  const ProgramRun run =
+      run_program({"train", "--stage", "dvae", "--model-size", "tiny", "--train-data",
+                   TANDEM_SOURCE_DIR "/assets/demo", "--checkpoint-dir", (folder / "run").string(),
+                   "--max-steps", "2", "--batch-size", "2", "--simulate-gpus", "1",
+                   "training.enable_eager_debug=true", "observe.sample_count=0"});
+  EXPECT_EQ(run.code, 0) << run.err;
+}
+
 }  // namespace tandem

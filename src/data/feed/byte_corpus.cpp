@@ -76,8 +76,8 @@ Batch ByteValidation::prepare(const HostBatch& host) {
   Batch batch = corpus_.validation_batch(first, batch_size_);
   batch.index = host.index;
   batch.rows = std::clamp<int64_t>(windows - first, 0, batch_size_);
-  const at::Device here = DeviceScope::current() ? DeviceScope::current()->torch_device()
-                                                 : at::Device(at::kCPU);
+  const at::Device here =
+      DeviceScope::current() ? DeviceScope::current()->torch_device() : at::Device(at::kCPU);
   // A copy even where host and device share an address space: the batch belongs to the device.
   for (at::Tensor& field : batch.fields)
     field = field.to(here, field.scalar_type(), /*non_blocking=*/true, /*copy=*/true);

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 
 #include "audio/signal/resample.h"
 #include "data/corpus/drop_reason.h"
+#include "data/feed/feature_cache.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "util/log.h"
@@ -105,6 +107,25 @@ SpeechCorpus open_corpus(const std::string& path, const DataConfig& config) {
                                    .workers = static_cast<int>(config.num_workers)});
 }
 
+// Mels that `tandem prepare --cache mels` made; whether they are those the feed would make is found
+// out clip by clip.
+std::optional<ClipCache> open_cache(const SpeechCorpus& corpus) {
+  const std::string path = corpus.path().empty() ? "" : mel_cache_path(corpus.path());
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) return std::nullopt;
+  try {
+    return ClipCache::open(path);
+  } catch (const Error& error) {
+    log_warning("{}; mels are computed", error.what());
+    return std::nullopt;
+  }
+}
+
+SpeechOptions with_cache(SpeechOptions sound, const std::optional<ClipCache>& cache) {
+  if (cache) sound.cache = &*cache;
+  return sound;
+}
+
 const std::string& train_data(const DataConfig& config) {
   if (config.train_data) return *config.train_data;
   throw Error(ErrorKind::config, "data.train_data is not set: training needs a corpus")
@@ -146,7 +167,8 @@ SpeechFeed::SpeechFeed(SpeechCorpus opened, const DataConfig& config,
       bad(options.bad_list, corpus.index().size(),
           {.warn_share = config.warn_bad_share, .stop_share = config.max_bad_share}),
       order(order_of(corpus, bad, config, options)),
-      batches(corpus, order, bad, sound_of(config, options)) {}
+      cache(open_cache(corpus)),
+      batches(corpus, order, bad, with_cache(sound_of(config, options), cache)) {}
 
 SpeechFeed::SpeechFeed(const std::string& path, const DataConfig& config,
                        const SpeechFeedOptions& options)

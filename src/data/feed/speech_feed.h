@@ -43,7 +43,8 @@ struct SpeechFeed {
 
   SpeechCorpus corpus;
   BadFiles bad;
-  BatchOrder order;  // of the clips that are within bounds and on this side
+  BatchOrder order;                // of the clips that are within bounds and on this side
+  std::optional<ClipCache> cache;  // INDEX.mels, where there is one
   SpeechBatches batches;
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 
 #include "audio/signal/resample.h"
@@ -215,6 +216,24 @@ TEST(SpeechBatches, CachedMelsAreThoseThatWouldBeMade) {
       EXPECT_TRUE(at::equal((*batch)->fields[field], expected.fields[field])) << field;
   }
   EXPECT_EQ(cached.native_reads(), 0) << "no sound was opened";
+}
+
+TEST(SpeechBatches, AFeedTakesTheCachedMelsOfItsIndex) {
+  const SpeechFolder folder;
+  const DataConfig config = SpeechFolder::settings();
+  const std::string path = mel_cache_path(folder.index);
+  {
+    SpeechFeed speech(folder.index, config, 1, "");
+    EXPECT_FALSE(speech.batches.cached());
+    cache_mels(speech.corpus.index(), speech_options(config, 1), path, 2, {});
+  }
+  SpeechFeed speech(folder.index, config, 1, "");
+  EXPECT_TRUE(speech.batches.cached());
+  epoch_of(speech, config);
+  EXPECT_EQ(speech.batches.native_reads(), 0) << "no sound was opened";
+  std::ofstream(path, std::ios::binary) << "no cache";
+  SpeechFeed without(folder.index, config, 1, "");
+  EXPECT_FALSE(without.batches.cached()) << "one that cannot be read is computed anew";
 }
 
 TEST(SpeechBatches, OnSimulatedDevicesPreparationRunsOnTheDataDeviceAlone) {
