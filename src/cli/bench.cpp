@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/bench_compare.h"
@@ -47,6 +49,17 @@ Wishes wishes_of(const Arguments& arguments) {
                   "--out is `" + wishes.out + "`; expected a name that ends in .md, .csv or .json");
   }
   return wishes;
+}
+
+// Before minutes of measuring, not after.
+void check_may_write(const std::string& file) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::absolute(file, ignored).parent_path();
+  if (!std::filesystem::is_directory(file, ignored) &&
+      std::filesystem::is_directory(folder, ignored) && access(folder.c_str(), W_OK) == 0)
+    return;
+  throw Error(ErrorKind::io, fmt::format("--out `{}` cannot be written", file))
+      .hint("name a file in a folder that is there and that you may write to");
 }
 
 std::string in_words(const Bench& bench, const BenchJob& job) {
@@ -132,12 +145,16 @@ std::string text_as(const std::string& format, const BenchHeading& heading,
   nlohmann::ordered_json document = bench_document(heading, record);
   if (comparison)
     document["comparison"] = comparison_document(*wishes.old, *comparison, wishes.tolerance);
-  return document.dump(2) + "\n";
+  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 int measure(const Bench& bench, std::vector<BenchJob> jobs, const Arguments& arguments,
             Wishes wishes) {
-  if (arguments.has("--compare")) wishes.old = read_old_bench(arguments.value("--compare"));
+  if (arguments.has("--compare")) {
+    wishes.old = read_old_bench(arguments.value("--compare"));
+    refuse_other_bench(*wishes.old, bench.name);
+  }
+  if (!wishes.out.empty()) check_may_write(wishes.out);
   configure_or_stop(device_request(jobs.front().arguments, jobs.front().config));
   const Strategy strategy = setup_gpu_strategy(false);
   for (BenchJob& job : jobs) {

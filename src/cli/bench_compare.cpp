@@ -56,7 +56,9 @@ OldBench read_old_bench(const std::string& file) {
   if (!json.contains("figures") || !json["figures"].is_array())
     refuse_old(file, "it has no list `figures`");
   if (json.contains("machine") && json["machine"].is_object())
-    old.machine = json["machine"].value("name", "");
+    old.machine = json["machine"].value("name", nlohmann::ordered_json()).is_string()
+                      ? json["machine"]["name"].get<std::string>()
+                      : "";
   for (const auto& entry : json["figures"]) old.entries.push_back(read_entry(file, entry));
   return old;
 }
@@ -67,13 +69,15 @@ std::vector<Change> BenchComparison::worse() const {
   return found;
 }
 
+void refuse_other_bench(const OldBench& old, const std::string& bench) {
+  if (old.bench == bench) return;
+  throw Error(ErrorKind::usage, fmt::format("`{}` holds figures of `tandem bench {}`, not of `{}`",
+                                            old.file, old.bench, bench));
+}
+
 BenchComparison compare_bench(const OldBench& old, const std::string& bench,
                               const BenchRecord& record, double tolerance) {
-  if (old.bench != bench) {
-    throw Error(ErrorKind::usage,
-                fmt::format("`{}` holds figures of `tandem bench {}`, not of `{}`", old.file,
-                            old.bench, bench));
-  }
+  refuse_other_bench(old, bench);
   BenchComparison comparison;
   for (const OldBench::Entry& entry : old.entries) {
     const auto row = std::ranges::find_if(record.rows, [&](const BenchRow& candidate) {

@@ -24,6 +24,9 @@ struct OldBench {
 // Throws Error(io) when it cannot be read, Error(corrupt) when it is no such document.
 OldBench read_old_bench(const std::string& file);
 
+// Throws Error(usage) where it holds figures of another benchmark.
+void refuse_other_bench(const OldBench& old, const std::string& bench);
+
 struct Change {
   std::string row, figure, unit;
   double before = 0, now = 0;

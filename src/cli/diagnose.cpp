@@ -16,6 +16,7 @@
 #include "tandem/error.h"
 #include "util/child_process.h"
 #include "util/log.h"
+#include "util/signals.h"
 #include "util/text.h"
 
 namespace tandem {
@@ -65,11 +66,19 @@ Words words_with(const Arguments& arguments, const Words& settings, const std::s
   return words;
 }
 
+// As a shell takes it: within single quotes everything is itself but the quote.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string command_line(const Words& words) {
   std::string line = "tandem";
   for (const std::string& word : words) {
-    const bool plain = word.find_first_of(" '\"$&|;<>()*?") == std::string::npos && !word.empty();
-    line += plain ? " " + word : " '" + word + "'";
+    const bool plain =
+        word.find_first_of(" \t\n'\"$&|;<>()*?`\\#![]{}~") == std::string::npos && !word.empty();
+    line += " " + (plain ? word : quoted(word));
   }
   return line;
 }
@@ -103,6 +112,8 @@ std::string run_tandem(const Words& words) {
   std::string text = child.read_all();
   const int code = child.wait();
   if (code == 0) return text;
+  if (stop_requested() != StopRequest::none)
+    throw Error(ErrorKind::interrupted, "stopped before the remedy was measured");
   throw Error(ErrorKind::device, fmt::format("`{}` ended with {}: the remedy cannot be tried here",
                                              command_line(words), code));
 }
@@ -191,6 +202,7 @@ int run_diagnose(const Arguments& arguments) {
     print(print_config(resolved));
     return 0;
   }
+  catch_stop_signals();
   const Examined examined = arguments.has("--run") ? examine_run(arguments.value("--run"))
                                                    : examine_machine(arguments, resolved.config);
   const Diagnosis diagnosis = judge(examined.figures, examined.now);

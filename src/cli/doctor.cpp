@@ -52,6 +52,17 @@ std::vector<Check> check_room(const Config& config) {
   }
 }
 
+// --fix is recommended where it has something to offer.
+std::string advice_for(const std::string& file, const SettingsMachine& machine) {
+  try {
+    if (!plan_config_fix(file, machine).diff.empty())
+      return fmt::format("tandem doctor --fix --config {} mends it", file);
+  } catch (const Error&) {
+    // It says the same as the check does.
+  }
+  return std::filesystem::exists(file) ? "mend it by hand" : "";
+}
+
 // The settings a run would have; the defaults where the file does not load, which is a FAIL.
 Config check_config(const std::string& file, const SettingsMachine& machine,
                     std::vector<Check>& checks) {
@@ -67,12 +78,12 @@ Config check_config(const std::string& file, const SettingsMachine& machine,
     append(checks, check_room(settings.config));
     return settings.config;
   } catch (const Error& error) {
-    const std::string hint = error.hint().empty() ? "" : error.hint() + "; ";
-    checks.push_back(
-        {.verdict = Verdict::fail,
-         .name = "config",
-         .found = error.what(),
-         .advice = fmt::format("{}tandem doctor --fix --config {} mends what it can", hint, file)});
+    const std::string advice = advice_for(file, machine);
+    const char* between = error.hint().empty() || advice.empty() ? "" : "; ";
+    checks.push_back({.verdict = Verdict::fail,
+                      .name = "config",
+                      .found = error.what(),
+                      .advice = error.hint() + between + advice});
     return {};
   }
 }

@@ -127,6 +127,7 @@ int generate_many(const GenerateRequest& request, const GeneratePlan& plan) {
                          .run_id = request.config.paths.run_id,
                          .folder = request.output_folder,
                          .recipe = run_recipe(request, plan),
+                         .clips = static_cast<int64_t>(plan.captions.rows.size()),
                          .fresh = request.fresh},
                         request.settings_yaml);
   log_info("{} {}", folder.goes_on() ? "going on in" : "writing into", folder.path().string());

@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include "observe/run_events.h"
 #include "util/atomic_file.h"
 
 namespace tandem {
@@ -57,7 +58,10 @@ fs::path chosen(const GenerateFolderChoice& choice) {
 }  // namespace
 
 GenerateFolder::GenerateFolder(const GenerateFolderChoice& choice, const std::string& settings_yaml)
-    : path_(chosen(choice)), recipe_(choice.recipe) {
+    : path_(chosen(choice)),
+      recipe_(choice.recipe),
+      clips_(choice.clips),
+      started_(seconds_since_1970()) {
   goes_on_ = fs::exists(path_ / record);
   make_folder(path_);
   write_file_atomically(path_ / "config.yaml", settings_yaml);
@@ -67,7 +71,8 @@ GenerateFolder::GenerateFolder(const GenerateFolderChoice& choice, const std::st
 void GenerateFolder::finish() { write(true); }
 
 void GenerateFolder::write(bool finished) const {
-  const nlohmann::ordered_json told = {{"finished", finished}, {"recipe", recipe_}};
+  const nlohmann::ordered_json told = {
+      {"finished", finished}, {"clips", clips_}, {"started", started_}, {"recipe", recipe_}};
   write_file_atomically(path_ / record,
                         told.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }

@@ -1,7 +1,9 @@
 // The folder that a run of `tandem generate` writes into, and what it keeps there about itself:
 //
 //   config.yaml   every setting of the run
-//   run.json      the recipe (all that decides which clips come out), and whether it is finished
+//   run.json      the recipe (all that decides which clips come out), how many clips that makes,
+//   when
+//                 it was started last, and whether it is finished
 //
 // The same recipe makes the same clips, so the same command goes on in its newest folder, finished
 // or not; a named folder is always used. What is done there is not made again.
@@ -19,6 +21,7 @@ struct GenerateFolderChoice {
   std::optional<std::string> run_id = {};  // a name in it; none: one of the recipe, or the time
   std::filesystem::path folder = {};       // named with -o; empty: by the two above
   nlohmann::json recipe = {};
+  int64_t clips = 0;   // of all shards
   bool fresh = false;  // always a new one
 };
 
@@ -35,6 +38,8 @@ class GenerateFolder {
   void write(bool finished) const;
   std::filesystem::path path_;
   nlohmann::json recipe_;
+  int64_t clips_;
+  double started_;  // seconds since 1970
   bool goes_on_ = false;
 };
 

@@ -45,11 +45,10 @@ std::vector<Tile> report_tiles(const GenerateEnd& end, const std::vector<MusicRe
   const auto failed =
       std::ranges::count_if(clips, [](const MusicReportClip& clip) { return !clip.error.empty(); });
   const auto whole = static_cast<int64_t>(clips.size()) - failed;
-  std::vector<Tile> tiles = {
-      {std::to_string(whole), "clips"},
-      {std::to_string(failed), "failed"},
-      {fmt::format("{:.2f} h", progress.sound_seconds / 3600), "of sound made in this run"},
-      {format_seconds(end.progress.seconds), "for it"}};
+  std::vector<Tile> tiles = {{std::to_string(whole), "clips"},
+                             {std::to_string(failed), "failed"},
+                             {format_seconds(progress.sound_seconds), "of sound made in this run"},
+                             {format_seconds(end.progress.seconds), "for it"}};
   if (made(progress) > 0) {
     tiles.push_back(
         {fmt::format("{:.1f}x", ratio(progress.sound_seconds, end.progress.seconds)), "real time"});

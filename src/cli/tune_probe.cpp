@@ -10,6 +10,7 @@
 
 #include "cli/generate_plan.h"
 #include "cli/session.h"
+#include "data/corpus/speech_corpus.h"
 #include "device/registry.h"
 #include "generate/music_shares.h"
 #include "models/musicgen/musicgen.h"
@@ -114,6 +115,16 @@ class TrainProbe {
       if (name == "corpus") clips_ = parse_int(value.substr(0, value.find(' '))).value_or(0);
   }
 
+  // Of a stage that does not say; its index is there by now.
+  int64_t clips_of_corpus() const {
+    if (config_.training.stage == "bytes" || !config_.data.train_data) return 0;
+    return SpeechCorpus::open(*config_.data.train_data,
+                              {.vocabulary = config_.data.tokenizer.value_or(""),
+                               .language = config_.data.language.value_or("")})
+        .index()
+        .size();
+  }
+
   void take(const StepReport& report) {
     const double speed = report.audio_seconds_per_second > 0 ? report.audio_seconds_per_second
                                                              : report.tokens_per_second;
@@ -141,7 +152,7 @@ class TrainProbe {
     Json out{{"speed", count / sum},
              {"deviation", std::sqrt(squares / count) / (sum / count)},
              {"wait_share", waits_ / sum},
-             {"clips", clips_},
+             {"clips", clips_ > 0 ? clips_ : clips_of_corpus()},
              {"unit", sound ? "s of sound/s" : "tokens/s"}};
     add_fill(out, devices_);
     print(out.dump());

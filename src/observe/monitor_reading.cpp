@@ -56,13 +56,19 @@ Json training_json(const RunState& run) {
   return json;
 }
 
+Json generation_json(const RunState& run) {
+  return {{"clips_done", run.clips},
+          {"clips_failed", run.failed},
+          {"planned_clips", run.planned_clips > 0 ? Json(run.planned_clips) : Json()},
+          {"seconds_left", or_null(run.seconds_left)}};
+}
+
 Json run_json(const RunState& run) {
   Json json = {{"folder", run.folder},
                {"work", run.work},
                {"state", to_string(run.standing.kind)},
                {"state_words", run.standing.words}};
-  json.update(run.work == "train" ? training_json(run)
-                                  : Json{{"clips_done", run.clips}, {"clips_failed", run.failed}});
+  json.update(run.work == "train" ? training_json(run) : generation_json(run));
   json["devices"] = Json::array();
   for (const RunDevice& device : run.devices) {
     const DeviceReading& now = device.now;

@@ -22,6 +22,11 @@ void keep_last(Values& values, size_t most) {
   if (values.size() > most) values.erase(values.begin(), values.end() - static_cast<long>(most));
 }
 
+double seconds_of(fs::file_time_type time) {
+  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
 // Files of a folder whose names begin and end so, in order.
 std::vector<std::string> names_like(const fs::path& folder, const std::string& begin,
                                     const std::string& end) {
@@ -86,16 +91,23 @@ GrowingFile& RunMonitor::file(const std::string& name) {
 
 const RunState& RunMonitor::read() {
   std::error_code ignored;
+  if (!fs::is_directory(folder_, ignored)) {
+    state_.standing = {RunStanding::stopped, "its folder is not there any more"};
+    state_.seconds_left.reset();
+    return state_;
+  }
   const bool generates = fs::exists(folder_ / "run.json", ignored);
   state_.work = generates ? "generate" : "train";
   read_timelines();
   if (generates) {
     read_clips();
     judge_generation();
+    state_.seconds_left = seconds_of_clips();
   } else {
     read_metrics();
     read_events();
-    state_.seconds_left = seconds_left();
+    state_.seconds_left =
+        state_.standing.kind == RunStanding::running ? seconds_left() : std::nullopt;
   }
   state_.devices.clear();
   for (const auto& [name, device] : devices_) state_.devices.push_back(device);
@@ -184,7 +196,12 @@ void RunMonitor::read_clips() {
       if (!json.is_object() || !json.contains("file") || !json["file"].is_string()) continue;
       const std::string clip = json["file"].get<std::string>();
       const bool whole = json.value("status", nlohmann::json()) == "done";
-      (whole ? made_ : broken_).insert(clip);
+      if (whole && made_.insert(clip).second) {
+        std::error_code none;
+        const auto written = fs::last_write_time(folder_ / "audio_samples" / clip, none);
+        if (!none) clip_times_.push_back(seconds_of(written));
+      }
+      if (!whole) broken_.insert(clip);
       (whole ? broken_ : made_).erase(clip);
     }
   }
@@ -195,7 +212,12 @@ void RunMonitor::read_clips() {
 // It keeps no record of its end but that it is finished; while it works its timeline grows.
 void RunMonitor::judge_generation() {
   const auto told = nlohmann::json::parse(read_file(folder_ / "run.json"), nullptr, false);
-  const bool finished = told.is_object() && told.value("finished", nlohmann::json()) == true;
+  const auto said = [&](const char* key) {
+    return told.is_object() ? told.value(key, nlohmann::json()) : nlohmann::json();
+  };
+  const bool finished = said("finished") == true;
+  if (said("clips").is_number_integer()) state_.planned_clips = said("clips").get<int64_t>();
+  if (said("started").is_number()) started_ = said("started").get<double>();
   std::error_code ignored;
   const auto started = fs::last_write_time(folder_ / "run.json", ignored);  // written at a start
   const auto age = std::chrono::duration<double>(fs::file_time_type::clock::now() - started);
@@ -208,6 +230,23 @@ void RunMonitor::judge_generation() {
   } else {
     state_.standing = {RunStanding::running, "running"};
   }
+}
+
+// From all clips since the last start: they are written a batch at a time.
+std::optional<double> RunMonitor::seconds_of_clips() const {
+  const int64_t left = state_.planned_clips - state_.clips - state_.failed;
+  if (state_.standing.kind != RunStanding::running || started_ <= 0 || left <= 0)
+    return std::nullopt;
+  double last = 0;
+  int64_t made = 0;
+  for (const double time : clip_times_) {
+    if (time < started_) continue;
+    ++made;
+    last = std::max(last, time);
+  }
+  if (made == 0 || last <= started_) return std::nullopt;
+  const double each = (last - started_) / static_cast<double>(made);
+  return std::max(0.0, each * static_cast<double>(left) - (seconds_since_1970() - last));
 }
 
 std::optional<double> RunMonitor::seconds_left() const {

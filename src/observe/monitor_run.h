@@ -30,11 +30,11 @@ struct RunState {
   std::optional<MetricLine> last, validation;
   std::vector<double> losses, speeds;  // of the last steps, oldest first; speeds in tok/s
   int64_t skipped = 0;                 // steps
-  std::optional<double> seconds_left;
-  std::string happened;  // the newest sentence of its events
-  // Of `tandem generate`.
-  int64_t clips = 0, failed = 0;
+  std::string happened;                // the newest sentence of its events
+  // Of `tandem generate`; planned 0: an older run, which does not say.
+  int64_t clips = 0, failed = 0, planned_clips = 0;
   // Of both.
+  std::optional<double> seconds_left;
   std::vector<RunDevice> devices;
   std::vector<std::pair<std::string, double>> queues;  // share of the time not empty, 0 to 1
 };
@@ -52,6 +52,7 @@ class RunMonitor {
   void read_timelines();
   void read_clips();
   void judge_generation();
+  std::optional<double> seconds_of_clips() const;
   std::optional<double> seconds_left() const;
   GrowingFile& file(const std::string& name);
 
@@ -63,6 +64,8 @@ class RunMonitor {
   double began_ = 0, last_reading_ = 0, reading_gap_ = 0.5;  // seconds
   std::map<std::string, RunDevice> devices_;
   std::set<std::string> made_, broken_;  // clips, by file
+  double started_ = 0;                   // of a generation, seconds since 1970
+  std::vector<double> clip_times_;       // when clips were written
 };
 
 // The folder itself when it holds a run, else the one inside it that was written to last, such as

@@ -62,8 +62,10 @@ std::string left_text(const RunState& run) {
 }
 
 std::string clips_text(const RunState& run) {
-  return fmt::format("{} clips done{}", run.clips,
-                     run.failed > 0 ? fmt::format(", {} failed", run.failed) : "");
+  const std::string planned =
+      run.planned_clips > 0 ? fmt::format("/{}", run.planned_clips) : std::string();
+  return fmt::format("{}{} clips done{}{}", run.clips, planned,
+                     run.failed > 0 ? fmt::format(", {} failed", run.failed) : "", left_text(run));
 }
 
 std::string queues_text(const RunState& run) {
@@ -92,13 +94,16 @@ class Screen {
 
   void add_run(const RunState& run) {
     add(fmt::format("{}  {}", run.folder, run.standing.words), tone_of(run.standing));
+    const int bar_width = static_cast<int>(std::clamp<size_t>(columns_ / 3, 10, 40));
     if (run.work == "train") {
-      const int bar = static_cast<int>(std::clamp<size_t>(columns_ / 3, 10, 40));
-      add(Progress::bar(run.step, run.total_steps, bar) + left_text(run));
+      add(Progress::bar(run.step, run.total_steps, bar_width) + left_text(run));
       add(with_spark(step_text(run, false), sparkline(run.losses, spark_)));
       add(with_spark(step_text(run, true), sparkline(run.speeds, spark_)));
     } else {
-      add(clips_text(run));
+      const std::string bar = Progress::bar(run.clips + run.failed, run.planned_clips, bar_width);
+      add(run.planned_clips > 0 ? bar + " clips" + left_text(run) : clips_text(run));
+      if (run.failed > 0 && run.planned_clips > 0)
+        add(fmt::format("{} clips failed", run.failed), MonitorLine::warning);
     }
     for (const RunDevice& device : run.devices) {
       const DeviceReading& now = device.now;

@@ -153,7 +153,8 @@ std::string tune_json(const TuneReport& report, const std::string& file) {
                                   {"reading", json_of(trial.reading)},
                                   {"words", trial.reading.words}});
   }
-  return document.dump(2);
+  // What a failed program said, and the names of files, may be in any encoding.
+  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string preset_part(const TuneReport& report) {
@@ -186,6 +187,11 @@ void check_preset_file(const fs::path& file) {
   }
   if (fs::is_directory(file))
     throw Error(ErrorKind::io, fmt::format("cannot write `{}`: it is a folder", file.string()));
+  // It is replaced as a whole: its folder has to let that happen.
+  if (const fs::path folder = fs::absolute(file).parent_path(); access(folder.c_str(), W_OK) != 0)
+    throw Error(ErrorKind::io, fmt::format("cannot write `{}`: nothing can be made in `{}`",
+                                           file.string(), folder.string()))
+        .hint("give another file with --out");
   const std::string text = read_file(file);
   if (text.empty() || text.starts_with(train_mark) || text.starts_with(generate_mark)) return;
   throw Error(ErrorKind::io,

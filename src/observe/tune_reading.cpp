@@ -28,7 +28,10 @@ nlohmann::json probe_document(const ChildEnd& end) {
   return nlohmann::json::parse(last_line(end.output), nullptr, /*allow_exceptions=*/false);
 }
 
-std::string last_words_of(const ChildEnd& end) { return last_line(end.errors); }
+std::string last_words_of(const ChildEnd& end) {
+  const std::string words = last_line(end.errors), mark = "error: ";
+  return words.starts_with(mark) ? words.substr(mark.size()) : words;
+}
 
 void throw_stopped() {
   const bool terminated = stop_requested() == StopRequest::terminated;

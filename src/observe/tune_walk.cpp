@@ -149,7 +149,8 @@ class Walk {
     const auto guessed = [&](const char* name) {
       return parse_int(task_.guess.at(name)).value_or(1);
     };
-    const int64_t least = guessed("data.batch_size") * guessed(key.c_str());
+    int64_t least = guessed("data.batch_size") * guessed(key.c_str());
+    if (now_.clips > 0) least = std::min(least, now_.clips);  // no clip twice in a step
     const int64_t wanted = task_.clips_a_step > 0 ? task_.clips_a_step : std::max(batch, least);
     const int64_t parts = (wanted + batch - 1) / batch;
     out_.found[key] = std::to_string(parts);
@@ -226,10 +227,13 @@ class Walk {
     if (!now_.fits()) {
       throw Error(ErrorKind::memory, fmt::format("nothing that was tried fits this machine ({})",
                                                  to_string(now_.outcome)))
-          .hint("a smaller model, shorter clips, or more --minutes");
+          .hint(now_.outcome == ProbeOutcome::too_slow
+                    ? "more --minutes"
+                    : "a smaller model, shorter clips, or a device with more memory");
     }
     // Fast settings that were found by luck do not replace better ones.
-    if (task_.speed_counts && faster(out_.guess_reading, now_)) {
+    const int64_t guessed = parse_int(task_.guess.at(task_.batch_key())).value_or(1);
+    if (task_.speed_counts && guessed <= most_batch_ && faster(out_.guess_reading, now_)) {
       take(task_.guess, out_.guess_reading);
       out_.notes.emplace_back("the guess was faster than anything found: it stays");
     }

@@ -205,6 +205,27 @@ TEST(Bench, CompareFlagsWhatIsSlowerAndExitsWithOne) {
       with({"--compare", folder.write("old.json", "{\"bench\": \"data\", \"figures\": []}")});
   EXPECT_EQ(nothing.code, 2);
   EXPECT_TRUE(says(nothing.err, "have no figure in common to compare"));
+  auto strange = document_in(first);
+  strange["machine"] = {{"name", 5}};
+  const ProgramRun unnamed = with({"--compare", folder.write("old.json", strange.dump())});
+  EXPECT_TRUE(says(unnamed.err, "was measured on another machine")) << unnamed.err;
+}
+
+TEST(Bench, WhatCannotEndWellIsRefusedBeforeItIsMeasured) {
+  const TestFolder folder;
+  // An hour of measuring: the test would not end.
+  const std::vector<std::string> words{"bench",         "data", "--data",    demo_index(folder),
+                                       "--num-workers", "1",    "--seconds", "3600"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return run_program(more);
+  };
+  EXPECT_EQ(
+      with({"--compare", folder.write("old.json", "{\"bench\": \"train\", \"figures\": []}")}).code,
+      2);
+  const ProgramRun nowhere = with({"--out", (folder / "no/such/folder.json").string()});
+  EXPECT_EQ(nowhere.code, 4);
+  EXPECT_TRUE(says(nowhere.err, "cannot be written")) << nowhere.err;
 }
 
 TEST(Bench, StepGivesTheFedStepBesideTheReplayedOne) {

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "support/program.h"
 
@@ -85,6 +88,25 @@ TEST(Diagnose, JudgesARunByItsRecord) {
             "tandem train --config " + (folder / "config.yaml").string() + " data.buffer_size=50");
   const ProgramRun text = run_program({"diagnose", "--run", folder.path().string()});
   EXPECT_NE(text.out.find("Verdict: queue-too-small\n"), std::string::npos) << text.out;
+}
+
+TEST(Diagnose, CtrlCEndsItAndLeavesNoMadeClips) {
+  const TestFolder folder;
+  Program diagnosed({"diagnose", "--simulate-gpus", "1", "--batch-size", "2", "--num-batches",
+                     "1000000", "--quiet", "paths.data_dir=none"},
+                    {{"TMPDIR", folder.path().string()}});
+  const auto made = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      if (std::filesystem::exists(entry.path() / "metadata.csv")) return true;
+    return false;
+  };
+  for (int i = 0; i < 1000 && !made(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_TRUE(made());
+  // Signals are caught before anything is made.
+  diagnosed.signal(SIGINT);
+  EXPECT_EQ(diagnosed.wait().code, 130);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(Diagnose, WrongUsageSaysWhatWasExpected) {

@@ -52,6 +52,29 @@ TEST(Doctor, GpusThroughNvmlAreLookedAtOneByOne) {
 #endif
 }
 
+TEST(Doctor, ASickGpuIsNamed) {
+  const ProgramRun run =
+      run_program({"doctor", "--json"}, {{"TANDEM_NVML_LIBRARY", TANDEM_FAKE_NVML},
+                                         {"TANDEM_FAKE_GPUS", "2"},
+                                         {"TANDEM_FAKE_ECC", "1:3"},
+                                         {"TANDEM_FAKE_THROTTLE", "64"},
+                                         {"TANDEM_FAKE_TENANT", "0:4000000"}});
+  EXPECT_EQ(run.code, 1) << run.out;
+  const auto document = DoctorJson::parse(run.out);
+  EXPECT_EQ(doctor_finds(document, "GPU 0 memory")["verdict"], "PASS");
+  const auto errors = doctor_finds(document, "GPU 1 memory");
+  EXPECT_EQ(errors["verdict"], "FAIL");
+  EXPECT_EQ(errors["found"],
+            "ECC on, 3 uncorrected and 0 corrected errors since the driver started");
+  const auto clocks = doctor_finds(document, "GPU 1 clocks");
+  EXPECT_EQ(clocks["verdict"], "WARN");
+  EXPECT_EQ(clocks["found"], "1215 of 1980 MHz, slowed down by the hardware to cool");
+  const auto tenants = doctor_finds(document, "GPU 0 tenants");
+  EXPECT_EQ(tenants["verdict"], "WARN");
+  EXPECT_EQ(tenants["found"], "process 4000000 with 2.0 GiB");
+  EXPECT_EQ(doctor_finds(document, "GPU 1 tenants")["found"], "no other process");
+}
+
 TEST(Doctor, AnOldDriverFails) {
   const ProgramRun run = run_program({"doctor"}, {{"TANDEM_NVML_LIBRARY", TANDEM_FAKE_NVML},
                                                   {"TANDEM_FAKE_CUDA_VERSION", "12040"},
@@ -120,6 +143,22 @@ TEST(Doctor, FixShowsADiffAndTheResultLoads) {
       run_program({"doctor", "--simulate-gpus", "1", "--fix", "--config", file, "--json"});
   EXPECT_EQ(doctor_finds(DoctorJson::parse(again.out), "fix")["found"],
             "nothing to change in `" + file + "`");
+}
+
+TEST(Doctor, FixIsRecommendedWhereItHelps) {
+  const TestFolder folder;
+  const auto advice = [&](const std::string& file) {
+    const ProgramRun run =
+        run_program({"doctor", "--simulate-gpus", "1", "--config", file, "--json"});
+    EXPECT_EQ(run.code, 1) << run.out;
+    const auto check = doctor_finds(DoctorJson::parse(run.out), "config");
+    EXPECT_EQ(check["verdict"], "FAIL");
+    return check["advice"].get<std::string>();
+  };
+  const std::string mendable = folder.write("a.yaml", "training:\n  epohcs: 2\n");
+  EXPECT_TRUE(doctor_says(advice(mendable), "tandem doctor --fix --config " + mendable));
+  EXPECT_EQ(advice(folder.write("b.yaml", "data: [1, 2\ntraining: {\n")), "mend it by hand");
+  EXPECT_EQ(advice((folder / "none.yaml").string()), "");
 }
 
 TEST(Doctor, FixRefusesAReadOnlyFileInOneSentence) {

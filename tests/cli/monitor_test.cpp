@@ -337,6 +337,8 @@ TEST(MetricsPort, OfAGenerationCountsItsClips) {
   EXPECT_EQ(run["work"], "generate");
   EXPECT_EQ(run["state"], "running");
   EXPECT_GT(run["clips_done"], 0);
+  EXPECT_EQ(run["planned_clips"], 200);
+  EXPECT_GT(run["seconds_left"], 0);
   generated.signal(SIGINT);
   EXPECT_EQ(generated.wait().code, 130);
 }

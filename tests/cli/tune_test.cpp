@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "support/program.h"
+#include "support/tiny_xtts.h"
 #include "util/atomic_file.h"
 #include "util/text.h"
 
@@ -48,6 +49,23 @@ class TuneRuns : public testing::Test {
 };
 
 }  // namespace
+
+TEST_F(TuneRuns, AProbeOfAnyStageSaysHowManyClipsThereAre) {
+  std::string table;
+  double seconds = 0.5;
+  for (const std::string name : {"a", "b", "c"}) {
+    std::filesystem::create_directories(folder / "speech/wavs");
+    write_recording(folder, "speech/wavs/" + name + ".wav", seconds += 0.1);
+    table += name + "|some words|some words\n";
+  }
+  folder.write("speech/metadata.csv", table);
+  const ProgramRun run =
+      run_program({"tune", "--probe", "train", "--probe-seconds", "0.1", "--json", "--quiet",
+                   "--simulate-gpus", "1", "--stage", "dvae", "--train-data",
+                   (folder / "speech").string(), "data.batch_size=2", "data.validation_share=0"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["clips"], 3) << run.out;
+}
 
 TEST_F(TuneRuns, TheBatchFoundOnASmallDeviceFitsTwiceItDoesNotAndThePresetIsUsed) {
   const std::string configs = (folder / "configs").string();

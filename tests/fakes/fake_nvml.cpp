@@ -1,7 +1,8 @@
 // A stand-in for NVIDIA's management library, for tests: as many GPUs as TANDEM_FAKE_GPUS says; GPU
 // i is partitioned into n MIG instances with TANDEM_FAKE_MIG=i:n; neighbours 0-1, 2-3, … reach each
 // other over NVLink, the others not at all. TANDEM_FAKE_THROTTLE is the mask of reasons that hold
-// the clocks down. TANDEM_FAKE_NVML_BROKEN=1 makes initialisation fail.
+// the clocks down, TANDEM_FAKE_ECC=i:n gives GPU i n uncorrected errors, TANDEM_FAKE_TENANT=i:pid a
+// process that holds 2 GiB of it. TANDEM_FAKE_NVML_BROKEN=1 makes initialisation fail.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,12 +21,14 @@ int number(const char* name) {
   const char* text = std::getenv(name);
   return text ? std::atoi(text) : 0;
 }
-int instances_of(int index) {
+// "i:n" in a variable: n for GPU i, 0 for the others.
+int number_of(const char* name, int index) {
   int gpu = -1, count = 0;
-  const char* text = std::getenv("TANDEM_FAKE_MIG");
+  const char* text = std::getenv(name);
   if (!text || std::sscanf(text, "%d:%d", &gpu, &count) != 2) return 0;
   return gpu == index ? count : 0;
 }
+int instances_of(int index) { return number_of("TANDEM_FAKE_MIG", index); }
 const Gpu* of(void* handle) { return static_cast<const Gpu*>(handle); }
 
 }  // namespace
@@ -52,6 +55,11 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
   g_whole[index] = {static_cast<int>(index), -1};
   *handle = &g_whole[index];
   return 0;
+}
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
+  unsigned index = 0;
+  if (std::sscanf(uuid, "GPU-%8u-pretend", &index) != 1 || index >= most) return 6;  // not found
+  return nvmlDeviceGetHandleByIndex_v2(index, handle);
 }
 int nvmlDeviceGetName(void* handle, char* text, unsigned size) {
   std::snprintf(text, size, "NVIDIA Pretend %d", of(handle)->index);
@@ -99,6 +107,26 @@ int nvmlDeviceGetMaxClockInfo(void*, unsigned kind, unsigned* megahertz) {
 }
 int nvmlDeviceGetCurrentClocksEventReasons(void*, unsigned long long* mask) {
   *mask = static_cast<unsigned long long>(number("TANDEM_FAKE_THROTTLE"));
+  return 0;
+}
+int nvmlDeviceGetEccMode(void*, unsigned* current, unsigned* pending) {
+  *current = *pending = 1;
+  return 0;
+}
+int nvmlDeviceGetTotalEccErrors(void* handle, unsigned kind, unsigned, unsigned long long* count) {
+  const int errors = kind == 1 ? number_of("TANDEM_FAKE_ECC", of(handle)->index) : 0;
+  *count = static_cast<unsigned long long>(errors);
+  return 0;
+}
+struct FakeProcess {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, FakeProcess* list) {
+  const int pid = number_of("TANDEM_FAKE_TENANT", of(handle)->index);
+  *count = pid > 0 ? 1 : 0;
+  if (pid > 0) list[0] = {static_cast<unsigned>(pid), 2ull << 30, ~0u, ~0u};
   return 0;
 }
 int nvmlDeviceGetPcieThroughput(void*, unsigned counter, unsigned* kilobytes) {

@@ -37,7 +37,13 @@ using ChooseGpus = std::function<std::vector<int>(const Config&)>;
 
 PlantedOutcome diagnose_planted(const Planted& planted, const Config& config,
                                 const ChooseGpus& gpus, int64_t batches = 50) {
-  const MeasureOptions options{.batches = batches, .most_seconds = 4, .sample_every = 0.03};
+  MeasureOptions options{.batches = batches, .most_seconds = 4, .sample_every = 0.03};
+  if (planted.hot_gpu >= 0)
+    options.read_clocks = [hot = planted.hot_gpu] {
+      return std::vector<ClockReading>{
+          {.index = 0, .clock = hot == 0 ? 0.4 : 1, .braked = hot == 0},
+          {.index = 1, .clock = hot == 1 ? 0.4 : 1, .braked = hot == 1}};
+    };
   PlantedOutcome outcome;
   {
     PlantedSubject subject(planted, config, gpus(config));
@@ -86,6 +92,13 @@ void expect_mended(Bottleneck verdict, const Planted& planted, const Config& con
 TEST(DiagnosePlanted, SlowDisk) {
   simulate(1);
   expect_mended(Bottleneck::slow_storage, {.reading = 0.010}, planted_settings(), always({0}));
+}
+
+// The first batch is the longest: by it alone no step would be longer fed than replayed.
+TEST(DiagnosePlanted, SlowDiskBesideBatchesOfUnlikeLengths) {
+  simulate(1);
+  expect_mended(Bottleneck::slow_storage, {.reading = 0.012, .long_every = 8, .long_step = 0.060},
+                planted_settings(), always({0}));
 }
 
 TEST(DiagnosePlanted, SlowDecoder) {
@@ -184,6 +197,16 @@ TEST(DiagnosePlanted, OneSlowReplica) {
       Bottleneck::slow_device, {.step = 0.001, .step_a_row = 0.001}, config,
       [](const Config& now) {
         return now.training.visible_gpus ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2};
+      },
+      30);
+}
+
+TEST(DiagnosePlanted, AThrottledClock) {
+  simulate(2);
+  expect_mended(
+      Bottleneck::throttled, {.step = 0.010, .hot_gpu = 0}, planted_settings(),
+      [](const Config& now) {
+        return now.training.visible_gpus ? std::vector<int>{1} : std::vector<int>{0};
       },
       30);
 }

@@ -88,8 +88,52 @@ TEST(DiagnoseRules, ReadersThatSleepMeanSlowStorage) {
   // A disk that gives four readers no more than one is full: fewer bytes help, not more readers.
   slow.figures.storage = {.batch_bytes = 4e6, .rate = 40e6, .rate_of_four = 42e6};
   EXPECT_EQ(slow.verdict(), "slow-storage");
+  slow.figures.batch_bytes = 1e6;
+  slow.now.config.training.stage = "dvae";
   EXPECT_EQ(slow.judged().remedy.command,
-            (std::vector<std::string>{"prepare", "corpus", "--cache", "mels"}));
+            (std::vector<std::string>{"prepare", "corpus", "--cache", "mels", "data.mel=xtts_dvae",
+                                      "data.sample_rate=22050"}));
+  EXPECT_NEAR(slow.judged().expected_gain, 1 - 0.025 / 0.100, 1e-6);  // a quarter of the reading
+  // Mels that are no smaller than the files help nobody.
+  slow.figures.batch_bytes = 4e6;
+  EXPECT_EQ(slow.judged().remedy.command, (std::vector<std::string>{"doctor", "--data", "corpus"}));
+}
+
+TEST(DiagnoseRules, OnlyWhatTheStageReadsIsCached) {
+  DiagnoseCase slow;
+  slow.figures.prepare = 0.080;
+  slow.starve(0.080);
+  EXPECT_EQ(slow.verdict(), "data-device-bound");
+  const auto remedy = [&] { return slow.judged().remedy.command; };
+  EXPECT_EQ(remedy().front(), "profile") << "the stage `bytes` reads no mels";
+  slow.now.config.training.stage = "decoder";
+  EXPECT_EQ(remedy().front(), "profile");
+  slow.now.config.training.stage = "gpt";
+  EXPECT_EQ(remedy().front(), "profile") << "no DVAE is known that makes the codes";
+  slow.now.dvae_file = "xtts/dvae.pth";
+  EXPECT_EQ(remedy(), (std::vector<std::string>{"prepare", "corpus", "--cache", "codes", "--dvae",
+                                                "xtts/dvae.pth"}));
+  slow.now.config.training.stage = "dvae";
+  // The index remembers language and vocabulary; the folder would have to be told again.
+  slow.now.index = "corpus/tandem.index";
+  slow.now.config.data.trim_top_db = 30;
+  EXPECT_EQ(remedy(), (std::vector<std::string>{"prepare", "corpus/tandem.index", "--cache", "mels",
+                                                "data.mel=xtts_dvae", "data.sample_rate=22050",
+                                                "data.trim_top_db=30"}));
+  slow.now.config.data.noise_snr_db = 20;
+  EXPECT_EQ(remedy().front(), "profile") << "noise is another one each epoch";
+  slow.now.config.data.noise_snr_db.reset();
+  slow.now.features_cached = true;
+  EXPECT_EQ(remedy().front(), "profile") << "they are there already";
+  // The GPT hears its clips whatever is cached.
+  DiagnoseCase decoding;
+  decoding.figures.host = {.wall = 0.400, .on_core = 0.390, .in_line = 0.005};
+  decoding.now.config.data.num_workers = 8;
+  decoding.now.config.training.stage = "gpt";
+  decoding.now.dvae_file = "xtts/dvae.pth";
+  decoding.starve(0.050);
+  EXPECT_EQ(decoding.verdict(), "decode-bound");
+  EXPECT_EQ(decoding.judged().remedy.command.front(), "doctor");
 }
 
 TEST(DiagnoseRules, ADiskThatGivesWhatIsWantedIsNotToBlameForOneReader) {
@@ -109,6 +153,7 @@ TEST(DiagnoseRules, MoreDecodingThanCoresIsDecodeBound) {
   slow.now.config.data.num_workers = 8;
   slow.starve(0.050);
   EXPECT_EQ(slow.verdict(), "decode-bound");
+  slow.now.config.training.stage = "dvae";
   EXPECT_EQ(slow.judged().remedy.command.front(), "prepare");
   slow.now.config.data.use_native_loading = false;
   EXPECT_EQ(slow.setting(), "data.use_native_loading=true");
@@ -177,6 +222,7 @@ TEST(DiagnoseRules, ASlowDataDeviceIsNamedAndTheModelsOwnIsTriedWhereItIsFaster)
                                       "training.visible_gpus=1"}));
   EXPECT_NEAR(slow.judged().expected_gain, 1 - 0.030 / 0.080, 1e-6);
   slow.figures.prepare_on_model = 0.080;
+  slow.now.config.training.stage = "dvae";
   EXPECT_EQ(slow.judged().remedy.command.front(), "prepare");
   // One device that does both in turn, and another that does nothing.
   DiagnoseCase turns;
@@ -186,6 +232,14 @@ TEST(DiagnoseRules, ASlowDataDeviceIsNamedAndTheModelsOwnIsTriedWhereItIsFaster)
   turns.starve(0.035);
   EXPECT_EQ(turns.verdict(), "data-device-bound");
   EXPECT_EQ(turns.setting(), "data.data_gpu=0");
+  // At once, where the device does both side by side, and is slowed by it.
+  turns.now.takes_turns = false;
+  turns.figures.fed = steady(0.030);
+  turns.figures.wait = 0;
+  EXPECT_EQ(turns.verdict(), "data-device-bound");
+  EXPECT_EQ(turns.setting(), "data.data_gpu=0");
+  turns.now.strategy = StrategyKind::mirrored;  // nobody is idle
+  EXPECT_NE(turns.setting(), "data.data_gpu=0");
 }
 
 TEST(DiagnoseRules, CopiesThatTakeLongerThanAStepAreTransferBound) {
@@ -328,6 +382,9 @@ TEST(DiagnoseRules, AFullDeviceIsMemoryPressure) {
   EXPECT_EQ(
       full.judged().remedy.settings,
       (std::vector<std::string>{"data.batch_size=8", "training.gradient_accumulation_steps=2"}));
+  full.now.config.data.batch_size = 1;  // one clip cannot be halved
+  EXPECT_EQ(full.judged().remedy.command.front(), "profile");
+  full.now.config.data.batch_size = 16;
   full.now.config.training.stage = "gpt";
   EXPECT_EQ(full.setting(), "training.recompute=true");
   full.figures.batch_bytes = 10;  // 50 batches of 10 bytes are half of it
@@ -348,6 +405,32 @@ TEST(DiagnoseRules, OfSeveralCausesTheOneThatCostsMostIsNamed) {
   EXPECT_EQ(both.verdict(), "launch-bound");
 }
 
+TEST(DiagnoseRules, SimulatedDevicesNeedCoresOfTheirOwn) {
+  DiagnoseCase one;
+  one.now.visible_gpus = 4;
+  one.figures.cores = 8;
+  one.figures.core_load = 0.25;  // two of eight
+  EXPECT_EQ(one.verdict(), "compute-bound");
+  EXPECT_EQ(one.judged().remedy.settings, (std::vector<std::string>{"training.multi_gpu=true"}));
+  one.figures.others_load = 0.25;
+  EXPECT_EQ(one.judged().remedy.settings.size(), 2U) << "three of the four have cores";
+  one.figures.core_load = 0.7;
+  EXPECT_EQ(one.verdict(), "fed");
+  one.figures.devices[0].real = true;
+  EXPECT_EQ(one.verdict(), "compute-bound");
+}
+
+TEST(DiagnoseRules, WhereHostAndDeviceAreOneEveryWaitIsLost) {
+  DiagnoseCase waits;
+  waits.figures.replay = steady(0.060);  // a longer batch than most
+  waits.figures.fed = steady(0.040);
+  waits.figures.wait = 0.020;
+  waits.figures.host = {.wall = 0.400, .on_core = 0.020, .in_line = 0.001};
+  EXPECT_EQ(waits.verdict(), "fed");
+  waits.figures.queues_work = false;
+  EXPECT_EQ(waits.verdict(), "slow-storage");
+}
+
 TEST(DiagnoseRules, AHostThatIsAheadOfItsDeviceLosesNothing) {
   DiagnoseCase ahead;
   ahead.figures.wait = 0.019;  // for a free slot, while the device computes
@@ -363,6 +446,16 @@ TEST(DiagnoseRules, JitterOfABusyMachineIsNotBlamedOnTheQueue) {
   busy.figures.lateness = 0.005;
   EXPECT_EQ(busy.verdict(), "fed");
   EXPECT_EQ(busy.judged().evidence.back().name, "others_load");
+  EXPECT_EQ(busy.judged().sentence,
+            "The step has its data in time, but other programs keep it from the cores.");
+  // Half of the cores are enough where this program has the other half.
+  busy.figures.others_load = 0.5;
+  busy.figures.core_load = 0.3;
+  EXPECT_EQ(busy.verdict(), "queue-too-small");
+  busy.figures.core_load = 0.5;
+  EXPECT_EQ(busy.verdict(), "fed");
+  busy.figures.lateness = 0;
+  EXPECT_EQ(busy.judged().sentence, sentence_of(Bottleneck::queue_too_small));
 }
 
 TEST(DiagnoseRules, EveryNameIsFoundAgainAndEverySettingExists) {

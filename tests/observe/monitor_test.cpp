@@ -125,6 +125,8 @@ TEST(RunMonitor, FollowsWhatIsAdded) {
   EXPECT_NEAR(monitor.read().seconds_left.value(), 89, 0.01);  // a step a second
   events.add({.kind = "skip", .step = 11, .text = "the gradient is not finite"});
   EXPECT_EQ(monitor.read().skipped, 1);
+  events.add({.kind = "fail", .step = 11, .text = "the disk is full"});
+  EXPECT_FALSE(monitor.read().seconds_left) << "nobody works on the rest";
   events.add({.kind = "finish", .step = 11});
   EXPECT_EQ(monitor.read().standing.kind, RunStanding::finished);
 }
@@ -164,6 +166,53 @@ TEST(RunMonitor, CountsTheClipsOfAGeneration) {
   EXPECT_EQ(run.standing.kind, RunStanding::running);
   folder.write("run.json", "{\"finished\": true}");
   EXPECT_EQ(monitor.read().standing.kind, RunStanding::finished);
+}
+
+TEST(RunMonitor, TellsHowManyClipsAreLeftAndHowLongTheyTake) {
+  const TestFolder folder;
+  const double now = seconds_since_1970();
+  folder.write("run.json", "{\"finished\": false, \"clips\": 10, \"started\": " +
+                               std::to_string(now - 20) + "}");
+  folder.write("config.yaml", "");
+  add_line(folder, "timeline.jsonl", to_json_line({.time = now}));
+  std::string manifest;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = std::to_string(i) + ".wav";
+    manifest += "{\"file\":\"" + name + "\",\"status\":\"done\"}\n";
+    const std::string file = folder.write("audio_samples/" + name, "");
+    // One from the start before this one; the others now, as a batch is.
+    if (i == 0)
+      std::filesystem::last_write_time(
+          file, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  }
+  folder.write("manifest.0-of-1.jsonl", manifest + "{\"file\":\"x\",\"status\":\"failed\"}\n");
+  RunMonitor monitor(folder.path());
+  const RunState run = monitor.read();
+  EXPECT_EQ(run.clips, 5);
+  EXPECT_EQ(run.planned_clips, 10);
+  EXPECT_NEAR(run.seconds_left.value(), 4 * 5.0, 2);  // four of them took twenty seconds
+  const MonitorReading reading{.time = now, .run = run};
+  const auto json = nlohmann::json::parse(to_json(reading));
+  EXPECT_EQ(json["run"]["planned_clips"], 10);
+  EXPECT_TRUE(json["run"]["seconds_left"].is_number());
+  EXPECT_TRUE(holds(to_plain_line(reading), "  5/10 clips done, 1 failed  left "))
+      << to_plain_line(reading);
+  EXPECT_TRUE(holds(screen_lines(reading, {}, 80)[2].text, "  6/10 clips  left "))
+      << screen_lines(reading, {}, 80)[2].text;
+}
+
+TEST(RunMonitor, ARunWhoseFolderIsGoneHasEnded) {
+  for (const char* kind : {"metrics.jsonl", "run.json"}) {
+    const TestFolder folder;
+    folder.write(std::string("run/") + kind, "{\"step\":1,\"split\":\"train\"}\n");
+    folder.write("run/config.yaml", "");
+    RunMonitor monitor(folder / "run");
+    monitor.read();
+    std::filesystem::remove_all(folder / "run");
+    const RunState run = monitor.read();
+    EXPECT_EQ(run.standing.kind, RunStanding::stopped) << kind;
+    EXPECT_EQ(run.standing.words, "its folder is not there any more");
+  }
 }
 
 TEST(RunMonitor, TakesTheNewestOfAFolderOfRuns) {

@@ -47,11 +47,14 @@ struct Planted {
   int64_t width = 16;                   // numbers a row
   double launching = 0;                 // on a core, in the thread that trains
   double step = 0.005, step_a_row = 0;  // asleep in the device's queue, slowness 1
-  double computing_a_row = 0;           // on a core in the device's queue
+  int long_every = 0;                   // batches, one of which has a longer step
+  double long_step = 0;
+  double computing_a_row = 0;  // on a core in the device's queue
   int small_operations = 0;
   bool new_shapes = false;  // as many as data.buckets says, and each is captured
   double capturing = 0;
   uint64_t held = 0;              // bytes on the data device
+  int hot_gpu = -1;               // of two, whose clock is held down
   bool prepares_at_home = false;  // on the model's device where no data GPU is set; else the CPU
 };
 
@@ -115,8 +118,9 @@ class PlantedSubject final : public Subject, private BatchMaker {
       sleep_a(planted_.capturing);
     }
     const auto rows = static_cast<double>(batch->rows);
-    device.compute_stream().run([this, rows] {
-      sleep_a(planted_.step + planted_.step_a_row * rows);
+    const bool is_long = planted_.long_every > 0 && batch->index % planted_.long_every == 0;
+    device.compute_stream().run([this, rows, is_long] {
+      sleep_a((is_long ? planted_.long_step : planted_.step) + planted_.step_a_row * rows);
       compute_a(planted_.computing_a_row * rows);
     });
     if (config_.training.enable_eager_debug || meeting_) device.compute_stream().synchronize();

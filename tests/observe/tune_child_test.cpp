@@ -143,6 +143,14 @@ TEST(TuneReading, OutOfMemoryIsKnownByExitCodeFiveByBeingKilledAndByHalvedBatche
             "no such corpus");
 }
 
+TEST(TuneReading, WhatAProgramSaidIsToldOnce) {
+  const ChildEnd end{.how = ChildEnd::How::exited,
+                     .code = 3,
+                     .errors = "warning: something else\nerror: no clip fits\n"};
+  EXPECT_EQ(last_words_of(end), "no clip fits");
+  EXPECT_EQ(reading_of(end).words, "no clip fits");
+}
+
 TEST(TuneReading, FiguresAreThoseOfTheLastLine) {
   const TuneReading reading = reading_of(
       run_shell("echo hello; echo '{\"speed\": 12.5, \"peak_bytes\": 7, \"limit_bytes\": 8, "

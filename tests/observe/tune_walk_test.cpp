@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "config/resolve.h"
 #include "observe/tune_preset.h"
@@ -195,6 +196,16 @@ TEST(TuneWalk, TheBatchIsNeverLargerThanTheData) {
       },
       never_enough);
   EXPECT_EQ(result.found.at("data.batch_size"), "40");
+  const TuneResult one = walk_settings(
+      made_task(),
+      [&](const std::string& what, const TuneSettings& settings) {
+        TuneReading reading = machine(what, settings);
+        reading.clips = 1;
+        return reading;
+      },
+      never_enough);
+  EXPECT_EQ(one.found.at("data.batch_size"), "1");
+  EXPECT_EQ(one.found.at("training.gradient_accumulation_steps"), "1") << "no clip twice in a step";
 }
 
 TEST(TuneWalk, WhatDoesNotRunTogetherIsTakenBackToWhatRan) {
@@ -250,6 +261,14 @@ TEST(TunePreset, LoadsIsAppliedAndItsCommentsHoldTheFigures) {
         "125.50", "3.0 MiB of 4.0 MiB (75 %)", "largest batch that fits: 110",
         "data.batch_size=100 training.precision=bf16", "out of memory"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+}
+
+TEST(TunePreset, FilesNamedInAnyEncodingAreToldInOneDocument) {
+  TuneReport report = made_report(false);
+  report.subject = "data `caf\xe9`";
+  report.result.trials.front().reading.words = "cut off: \xe2\x82";
+  const auto document = nlohmann::json::parse(tune_json(report, "x.yaml"));
+  EXPECT_EQ(document["subject"], "data `caf\xef\xbf\xbd`");
 }
 
 TEST(TunePreset, TrainingAndGeneratingShareAFile) {

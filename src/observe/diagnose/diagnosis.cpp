@@ -102,10 +102,18 @@ const std::vector<Bottleneck>& all_bottlenecks() {
 
 Diagnosis judge(const Figures& figures, const Circumstances& now) {
   Diagnosis diagnosis = verdict_of(figures, now);
-  if (rules::disturbed(figures))
-    diagnosis.evidence.push_back({"others_load", figures.others_load,
-                                  "other programs use " + rules::percent(figures.others_load) +
-                                      " of the cores: measure again when they are done"});
+  diagnosis.sentence = sentence_of(diagnosis.verdict);
+  if (!rules::disturbed(figures)) return diagnosis;
+  // What a step would gain without them is not known.
+  if (diagnosis.verdict == Bottleneck::fed)
+    diagnosis.sentence =
+        "The step has its data in time, but other programs keep it from the cores.";
+  diagnosis.evidence.push_back({"launch_lateness", figures.lateness,
+                                rules::percent(std::min(1.0, figures.lateness / figures.fed.mean)) +
+                                    " of a step stands in line for a core"});
+  diagnosis.evidence.push_back({"others_load", figures.others_load,
+                                "other programs use " + rules::percent(figures.others_load) +
+                                    " of the cores: measure again when they are done"});
   return diagnosis;
 }
 

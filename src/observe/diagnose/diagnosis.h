@@ -47,6 +47,7 @@ struct Remedy {
 
 struct Diagnosis {
   Bottleneck verdict = Bottleneck::fed;
+  std::string sentence;  // what it means here
   std::vector<Evidence> evidence;
   // The figure the verdict names, in which an improvement shows: lower is better.
   Evidence named;

@@ -142,8 +142,8 @@ std::string describe(const Figures& figures, const Circumstances& now) {
 }
 
 std::string describe(const Diagnosis& diagnosis, const std::string& command) {
-  std::string text = fmt::format("Verdict: {}\n{}\n", to_string(diagnosis.verdict),
-                                 sentence_of(diagnosis.verdict));
+  std::string text =
+      fmt::format("Verdict: {}\n{}\n", to_string(diagnosis.verdict), diagnosis.sentence);
   for (const Evidence& one : diagnosis.evidence) text += "  - " + one.words + "\n";
   if (diagnosis.verdict == Bottleneck::fed) return text;
   text += fmt::format("Expected gain: {} of the time\n", percent(diagnosis.expected_gain));
@@ -154,7 +154,7 @@ std::string describe(const Diagnosis& diagnosis, const std::string& command) {
 Json to_json(const Diagnosis& diagnosis, const std::string& command, const Figures& figures,
              const Circumstances& now) {
   Json json = {{"verdict", to_string(diagnosis.verdict)},
-               {"sentence", sentence_of(diagnosis.verdict)},
+               {"sentence", diagnosis.sentence},
                {"evidence", Json::array()},
                {"expected_gain", diagnosis.expected_gain},
                {"command", command.empty() ? Json() : Json(command)},

@@ -100,8 +100,11 @@ struct Circumstances {
   StrategyKind strategy = StrategyKind::cpu;
   int visible_gpus = 0;
   size_t queue_capacity = 0;
-  bool data_on_model = false;  // one device prepares and trains
-  bool takes_turns = false;    // and does one of them at a time
+  bool data_on_model = false;    // one device prepares and trains
+  bool takes_turns = false;      // and does one of them at a time
+  std::string index;             // of the corpus, on disk; empty: none
+  bool features_cached = false;  // mels (of the DVAE), codes (of the GPT) are kept beside it
+  std::string dvae_file;         // that makes codes; empty: none
 };
 
 }  // namespace tandem

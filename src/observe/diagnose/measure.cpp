@@ -1,9 +1,12 @@
 #include "observe/diagnose/measure.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "device/logical_device.h"
@@ -48,7 +51,7 @@ class Sampler {
     device.utilisation = analyse_series(busy, 0);
     double clocks = 0, braked = 0, capped = 0, count = 0;
     for (const ClockReading& one : clocks_) {
-      if (one.index != device.index || one.clock < 0 || !device.real) continue;
+      if (one.index != device.index || one.clock < 0) continue;
       clocks += one.clock;
       braked += one.braked;
       capped += one.power_capped;
@@ -134,27 +137,94 @@ void read_memory(Figures& figures) {
   }
 }
 
-// Replays one batch of every rank while the feed rests, alone and together.
+// Batches of a rank, kept on its device and given again and again.
+class KeptBatches {
+ public:
+  void add(const Batch& batch, LogicalDevice& device) {
+    Batch copy = batch;
+    device.compute_stream().run([&] {
+      const at::NoGradGuard no_grad;
+      for (at::Tensor& field : copy.fields) field = field.clone();
+    });
+    device.compute_stream().synchronize();
+    batches_.push_back(std::move(copy));
+  }
+  Subject::NextBatch all() {
+    return [this] { return &batches_[next_++ % batches_.size()]; };
+  }
+  Subject::NextBatch first() const {
+    return [this] { return &batches_.front(); };
+  }
+  size_t size() const { return batches_.size(); }
+
+ private:
+  std::vector<Batch> batches_;
+  size_t next_ = 0;
+};
+
+// As many as there are buckets by default, so that batches of all lengths are among them: one batch
+// says nothing of the others where clips are of unlike lengths. Fewer where they would take more
+// than a little of the memory, or where the feed is too slow to wait for.
+constexpr size_t most_kept = 8;
+constexpr double most_memory_kept = 0.02, seconds_to_wait = 3;
+
+std::vector<KeptBatches> keep_batches(Feed& feed, const std::vector<LogicalDevice*>& models,
+                                      Figures& figures) {
+  std::vector<KeptBatches> kept(models.size());
+  const auto began = Clock::now();
+  double bytes = 0;
+  do {
+    for (size_t rank = 0; rank < models.size(); ++rank) {
+      const std::optional<BatchLease> lease = feed.next(static_cast<int>(rank));
+      if (!lease) throw Error(ErrorKind::data, "the data gives no batch");
+      kept[rank].add(**lease, *models[rank]);
+      if (rank > 0) continue;
+      for (const at::Tensor& field : (*lease)->fields) bytes += static_cast<double>(field.nbytes());
+    }
+    if (kept[0].size() == 1) figures.first_batch = seconds_since(began);
+    const auto limit = static_cast<double>(models.front()->info().memory_limit);
+    const double next = bytes * (1 + 1 / static_cast<double>(kept[0].size()));
+    if (limit > 0 && next > most_memory_kept * limit) break;
+  } while (kept[0].size() < most_kept && seconds_since(began) < seconds_to_wait);
+  return kept;
+}
+
+// Of steps that go through the same batches round after round: the mean over the batches of the
+// middle time of each, which what comes between now and then does not move. The rounds are ours and
+// no oscillation of the training's.
+SeriesFigures analyse_rounds(const std::vector<double>& seconds, size_t round) {
+  SeriesFigures figures = analyse_series(seconds);
+  figures.period = 0;
+  figures.swing = 0;
+  const size_t warm_up = warm_up_of(seconds.size());
+  if (seconds.size() < warm_up + 2 * round) return figures;
+  double sum = 0;
+  for (size_t phase = 0; phase < round; ++phase) {
+    std::vector<double> times;
+    for (size_t i = phase; i < seconds.size(); i += round)
+      if (i >= warm_up) times.push_back(seconds[i]);
+    sum += analyse_series(times, 0).median;
+  }
+  figures.mean = sum / static_cast<double>(round);
+  return figures;
+}
+
+// Replays some batches of every rank while the feed rests, alone and together.
 void measure_headspace(Subject& subject, const MeasureOptions& options, Figures& figures) {
   const std::vector<LogicalDevice*> models = subject.models();
-  const auto began = Clock::now();
   Feed feed(subject.batches(), subject.data_device(), models, subject.feeding());
-  std::vector<BatchLease> leases;
-  for (size_t rank = 0; rank < models.size(); ++rank) {
-    std::optional<BatchLease> lease = feed.next(static_cast<int>(rank));
-    if (!lease) throw Error(ErrorKind::data, "the data gives no batch");
-    leases.push_back(std::move(*lease));
-  }
-  figures.first_batch = seconds_since(began);
+  std::vector<KeptBatches> kept = keep_batches(feed, models, figures);
   feed.wait_until_full(std::chrono::seconds(2));
-  const auto cached = [&](int rank) -> Subject::NextBatch {
-    return [&leases, rank] { return &*leases[static_cast<size_t>(rank)]; };
-  };
+  const auto cached = [&](size_t rank) { return kept[rank].all(); };
+  const auto round =
+      kept[0].size() / std::gcd(kept[0].size(), static_cast<size_t>(figures.batches_a_step));
   subject.work_alone(0);
-  count_launches(subject, cached(0), figures);
+  count_launches(subject, kept[0].first(), figures);
+  // Every shape runs as it is, then is captured, then replayed.
+  const auto shapes = static_cast<int64_t>(3 * kept[0].size());
   const auto start = Clock::now();
-  run_steps(subject, {.rank = 0, .steps = 3, .next = cached(0)});
-  const double trial = std::max(1e-6, seconds_since(start) / 3);
+  run_steps(subject, {.rank = 0, .steps = shapes, .next = cached(0)});
+  const double trial = std::max(1e-6, seconds_since(start) / static_cast<double>(shapes));
   // As many as fit into a quarter of the time, for each rank alone and for all together.
   const double most = options.most_seconds / 4 / trial;
   const auto steps =
@@ -166,27 +236,28 @@ void measure_headspace(Subject& subject, const MeasureOptions& options, Figures&
     for (DeviceFigures& device : figures.devices)
       if (device.name == models[rank]->name()) device.own_step = analyse_series(own.seconds).median;
     if (models.size() == 1) {
-      figures.replay = analyse_series(own.seconds);
+      figures.replay = analyse_rounds(own.seconds, round);
       figures.launch = own.launch * own.launches(1);
     }
   }
   subject.work_together();
+  const auto together = [&] {
+    return on_all_ranks(subject,
+                        [&](int rank) {
+                          return SeriesRequest{.rank = rank,
+                                               .steps = steps,
+                                               .next = cached(static_cast<size_t>(rank))};
+                        })
+        .front();
+  };
   if (models.size() > 1) {
-    const std::vector<StepSeries> all = on_all_ranks(subject, [&](int rank) {
-      return SeriesRequest{.rank = rank, .steps = steps, .next = cached(rank)};
-    });
-    figures.replay = analyse_series(all.front().seconds);
-    figures.launch = all.front().launch * all.front().launches(1);
+    const StepSeries all = together();
+    figures.replay = analyse_rounds(all.seconds, round);
+    figures.launch = all.launch * all.launches(1);
   }
   figures.replay_lateness = figures.launch.in_line;
   if (subject.turn_debugging(false)) {
-    const StepSeries plain =
-        models.size() == 1
-            ? run_steps(subject, {.rank = 0, .steps = steps, .next = cached(0)})
-            : on_all_ranks(subject, [&](int rank) {
-                return SeriesRequest{.rank = rank, .steps = steps, .next = cached(rank)};
-              }).front();
-    figures.unwatched_replay = analyse_series(plain.seconds).median;
+    figures.unwatched_replay = analyse_series(together().seconds).median;
     subject.turn_debugging(true);
   }
 }

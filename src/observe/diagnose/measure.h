@@ -19,7 +19,7 @@ struct MeasureOptions {
   int64_t batches = 50;       // of the feed at work, the warm-up among them
   double most_seconds = 60;   // of the replay, and of the fed steps as far as the replay tells
   double sample_every = 0.1;  // seconds between readings of the devices
-  // Of the real GPUs; asked beside the steps, on a thread of its own.
+  // Of the GPUs that have clocks; asked beside the steps, on a thread of its own.
   std::function<std::vector<ClockReading>()> read_clocks = {};
 };
 

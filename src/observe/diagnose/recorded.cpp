@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "observe/diagnose/kept_features.h"
 #include "tandem/error.h"
 #include "train/plan.h"
 #include "util/atomic_file.h"
@@ -178,6 +179,7 @@ RecordedRun recorded_figures(const fs::path& folder) {
   for (const RunEvent& event : run.events)
     if (event.kind == "memory") figures.parts = std::max<int64_t>(2, figures.parts);
   add_timeline(run, text_of(folder / "timeline.jsonl"), out);
+  note_kept_features(out.now);
   out.now.queue_capacity = queue_capacity(out.now.config.data.buffer_size, out.now.strategy);
   return out;
 }

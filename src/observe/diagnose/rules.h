@@ -27,8 +27,9 @@ double fullest_share(const Figures& figures);  // of the memory of a device that
 
 // Other programs keep this one's threads from their cores.
 bool disturbed(const Figures& figures);
-// Seconds a step that were lost to waiting: those by which a fed step is longer than a replayed
-// one. A host that is ahead of its device also waits, and loses nothing.
+// Seconds a step that were lost to waiting. Where the device works while the host goes on, those by
+// which a fed step is longer than a replayed one: a host that is ahead also waits, and loses
+// nothing.
 double lost_wait(const Figures& figures);
 // Shares of a fed step.
 double wait_share(const Figures& figures);

@@ -75,7 +75,12 @@ Remedy less_memory(const Figures& figures, const Circumstances& now, const Devic
   if (!now.config.training.recompute && keeps_activations)
     return {.settings = {"training.recompute=true"},
             .why = "activations are computed again instead of kept"};
-  const int64_t half = std::max<int64_t>(1, data.batch_size / 2);
+  // Every replica needs a clip.
+  const int64_t replicas = std::ranges::count_if(figures.devices, &DeviceFigures::holds_model);
+  const int64_t half = std::max<int64_t>({1, replicas, data.batch_size / 2});
+  if (half >= data.batch_size)
+    return {.command = {"profile", "--num-steps", "20"},
+            .why = "shows which part of the model holds the memory"};
   return {.settings = {fmt::format("data.batch_size={}", half),
                        fmt::format("training.gradient_accumulation_steps={}",
                                    2 * now.config.training.gradient_accumulation_steps)},

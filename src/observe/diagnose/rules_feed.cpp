@@ -26,7 +26,7 @@ Stages stages_of(const Figures& figures, const Circumstances& now) {
   Stages stages{.host = figures.host.wall / workers,
                 .prepare = figures.prepare,
                 .move = figures.move,
-                .step = figures.replay.median / figures.batches_a_step};
+                .step = figures.replay.mean / figures.batches_a_step};
   // A device that prepares and trains one after the other needs the time of both for a batch.
   if (now.takes_turns && figures.prepare > limits::worth_changing * stages.step)
     stages.prepare += stages.step;
@@ -38,7 +38,7 @@ Stages stages_of(const Figures& figures, const Circumstances& now) {
 
 // The time of a step once a batch comes every `batch` seconds, against the step as it is.
 double gain_of(const Figures& figures, double batch) {
-  const double step = std::max(figures.replay.median, batch * figures.batches_a_step);
+  const double step = std::max(figures.replay.mean, batch * figures.batches_a_step);
   return figures.fed.mean > 0 ? std::clamp(1 - step / figures.fed.mean, 0.0, 1.0) : 0;
 }
 
@@ -68,8 +68,37 @@ void prove(Diagnosis& found, const Figures& figures) {
                                       "share of a step that waits for data"};
 }
 
-Remedy cached_mels(const Circumstances& now, const std::string& why) {
-  return {.command = {"prepare", data_of(now), "--cache", "mels"}, .why = why};
+// Features that are made once instead of every epoch, where the stage reads such; else empty. What
+// is changed at random each time cannot be kept.
+Remedy cached_features(const Circumstances& now, const std::string& why) {
+  const DataConfig& data = now.config.data;
+  if (now.features_cached || data.noise_snr_db || data.pitch_shift_semitones > 0) return {};
+  // Of an index all that was said when it was made stays; made anew it would have to be said again.
+  Remedy remedy{.command = {"prepare", now.index.empty() ? data_of(now) : now.index}, .why = why};
+  std::vector<std::string>& words = remedy.command;
+  if (now.index.empty() && data.language) words.insert(words.end(), {"--language", *data.language});
+  words.emplace_back("--cache");
+  if (now.config.training.stage == "dvae") {
+    // The front end of the DVAE, whatever data.mel says.
+    words.insert(words.end(), {"mels", "data.mel=xtts_dvae", "data.sample_rate=22050"});
+  } else if (now.config.training.stage == "gpt" && !now.dvae_file.empty()) {
+    words.insert(words.end(), {"codes", "--dvae", now.dvae_file});
+  } else {
+    return {};
+  }
+  if (data.trim_top_db) words.push_back(fmt::format("data.trim_top_db={}", *data.trim_top_db));
+  if (data.target_loudness_lufs)
+    words.push_back(fmt::format("data.target_loudness_lufs={}", *data.target_loudness_lufs));
+  return remedy;
+}
+
+// The GPT hears its clips all the same: its cache saves the preparation alone.
+Remedy nothing_to_decode(const Circumstances& now, const std::string& why) {
+  return now.config.training.stage == "dvae" ? cached_features(now, why) : Remedy();
+}
+
+Remedy look_at_data(const Circumstances& now, const std::string& why) {
+  return {.command = {"doctor", "--data", data_of(now)}, .why = why};
 }
 
 // Workers that read and decode a batch in the time the rest takes, with some room.
@@ -117,8 +146,17 @@ Diagnosis slow_storage(const Figures& figures, const Circumstances& now, const S
     const double batch = figures.host.wall / static_cast<double>(needed);
     found.expected_gain = gain_of(figures, std::max(batch, stages.others_than_host()));
   } else {
-    found.remedy = cached_mels(now, "mels are a third of the bytes, in one file");
-    found.expected_gain = gain_of(figures, std::max(stages.host / 3, stages.others_than_host()));
+    // Mels are read instead of sound: as many bytes as they are moved in.
+    const double share =
+        storage.batch_bytes > 0 ? std::min(1.0, figures.batch_bytes / storage.batch_bytes) : 1;
+    const double others = stages.others_than_host();
+    found.remedy = nothing_to_decode(
+        now, fmt::format("mels are {} of the bytes, in one file", percent(share)));
+    found.expected_gain = gain_of(figures, std::max(share * stages.host, others));
+    if (found.remedy.empty() || share > limits::keeps_up) {
+      found.remedy = look_at_data(now, "shows the disk; a copy of the data on a faster one helps");
+      found.expected_gain = gain_of(figures, others);
+    }
   }
   return found;
 }
@@ -163,11 +201,26 @@ Diagnosis host_bound(const Figures& figures, const Circumstances& now, const Sta
       found.remedy = more_workers(figures.cores, "every core decodes");
       found.expected_gain = gain_of(figures, best);
     } else {
-      found.remedy = cached_mels(now, "what is cached is not decoded again");
+      found.remedy = nothing_to_decode(now, "what is cached is not decoded again");
+      if (found.remedy.empty())
+        found.remedy = look_at_data(now, "shows the formats; WAV files need next to no decoding");
       found.expected_gain = gain_of(figures, target);
     }
   }
   return found;
+}
+
+// One GPU prepares and trains, and another one does nothing.
+bool another_gpu_may_prepare(const Circumstances& now) {
+  return now.data_on_model && now.visible_gpus > 1 && now.strategy == StrategyKind::one_device;
+}
+
+Remedy less_preparation(const Circumstances& now) {
+  Remedy remedy = cached_features(now, "what is cached needs no preparation");
+  if (remedy.empty())
+    remedy = {.command = {"profile", "--num-steps", "20"},
+              .why = "shows what of the preparation takes the time"};
+  return remedy;
 }
 
 Diagnosis data_device(const Figures& figures, const Circumstances& now, const Stages& stages) {
@@ -177,7 +230,7 @@ Diagnosis data_device(const Figures& figures, const Circumstances& now, const St
                                         milliseconds(figures.prepare), milliseconds(stages.step))});
   const double others = std::max({stages.host, stages.move, stages.step});
   const double turns = stages.step + figures.prepare_on_model;
-  if (now.takes_turns && now.visible_gpus > 1) {
+  if (another_gpu_may_prepare(now)) {
     found.remedy = {.settings = {"data.data_gpu=0", "data.model_gpu=1"},
                     .why = "a GPU of its own prepares while the other trains"};
     found.expected_gain = gain_of(figures, std::max(others, figures.prepare));
@@ -192,7 +245,7 @@ Diagnosis data_device(const Figures& figures, const Circumstances& now, const St
                     .why = "the model's device prepares its batches faster than the data device"};
     found.expected_gain = gain_of(figures, turns);
   } else {
-    found.remedy = cached_mels(now, "cached mels need no preparation");
+    found.remedy = less_preparation(now);
     found.expected_gain = gain_of(figures, others);
   }
   return found;
@@ -269,16 +322,18 @@ Diagnosis recorded_stage(const Figures& figures, const Circumstances& now) {
     } else {
       found.verdict = Bottleneck::decode_bound;
       found.remedy = data.use_native_loading
-                         ? cached_mels(now, "what is cached is not decoded again")
+                         ? nothing_to_decode(now, "what is cached is not decoded again")
                          : Remedy{.settings = {"data.use_native_loading=true"},
                                   .why = "the native reader is faster than the general decoder"};
+      if (found.remedy.empty())
+        found.remedy = look_at_data(now, "shows the formats and how fast the disk is");
     }
   } else if (ready("prepared") < limits::queue_starves) {
     found.verdict = Bottleneck::data_device_bound;
-    found.remedy = now.data_on_model && now.visible_gpus > 1
+    found.remedy = another_gpu_may_prepare(now)
                        ? Remedy{.settings = {"data.data_gpu=0", "data.model_gpu=1"},
                                 .why = "a GPU of its own prepares while the other trains"}
-                       : cached_mels(now, "cached mels need no preparation");
+                       : less_preparation(now);
   } else if (!now.data_on_model && ready("moved") < limits::queue_starves) {
     found.verdict = Bottleneck::transfer_bound;
     found.remedy = faster_copies(now);
@@ -365,13 +420,17 @@ Found slowed(const Figures& figures, const Circumstances& now) {
 }
 
 bool disturbed(const Figures& figures) {
-  return figures.others_load >= limits::busy_machine &&
+  const bool no_core_left = figures.core_load >= 0 &&
+                            figures.others_load >= limits::others_in_the_way &&
+                            figures.core_load + figures.others_load >= limits::cores_taken;
+  return (figures.others_load >= limits::busy_machine || no_core_left) &&
          figures.lateness >= limits::worth_changing * figures.fed.median;
 }
 
 double lost_wait(const Figures& figures) {
   if (figures.recorded || figures.replay.count == 0) return figures.wait;
-  return std::clamp(figures.fed.mean - figures.replay.median, 0.0, figures.wait);
+  if (!figures.queues_work) return figures.wait;
+  return std::clamp(figures.fed.mean - figures.replay.mean, 0.0, figures.wait);
 }
 
 double wait_share(const Figures& figures) {

@@ -5,6 +5,7 @@
 
 #include "observe/diagnose/rules.h"
 #include "observe/diagnose/thresholds.h"
+#include "util/text.h"
 
 namespace tandem::rules {
 namespace {
@@ -23,6 +24,25 @@ bool any_real(const Figures& figures) {
   return std::ranges::any_of(figures.devices, [](const DeviceFigures& device) {
     return device.holds_model && device.real;
   });
+}
+
+// How many can work side by side. Simulated devices compute on the host's cores: each more needs as
+// many of them as the first has.
+int usable_gpus(const Figures& figures, const Circumstances& now) {
+  if (any_real(figures)) return now.visible_gpus;
+  if (figures.core_load < 0) return std::min(now.visible_gpus, figures.cores);
+  const double used = std::max(0.1, figures.core_load * figures.cores);
+  const double others = std::max(0.0, figures.others_load) * figures.cores;
+  const double more = (figures.cores - used - others) / (limits::keeps_up * used);
+  return std::clamp(1 + static_cast<int>(std::max(0.0, more)), 1, std::max(1, now.visible_gpus));
+}
+
+std::string first_gpus(const Figures& figures, int count) {
+  std::vector<std::string> names;
+  for (const DeviceFigures& device : figures.devices)
+    if (device.name.starts_with("/GPU") && static_cast<int>(names.size()) < count)
+      names.push_back(std::to_string(device.index));
+  return join(names, ",");
 }
 
 }  // namespace
@@ -132,9 +152,7 @@ Found compute_bound(const Figures& figures, const Circumstances& now) {
   }
   if (busy >= 0 && busy < limits::busy) return std::nullopt;
   Diagnosis found{.verdict = Bottleneck::compute_bound};
-  // Simulated devices compute on the host's cores: another one helps while there is a core for it.
-  const int usable =
-      any_real(figures) ? now.visible_gpus : std::min(now.visible_gpus, figures.cores);
+  const int usable = usable_gpus(figures, now);
   const bool one_device = now.strategy == StrategyKind::one_device && models == 1;
   if (training.recompute) {
     const bool room = std::ranges::none_of(figures.devices, [](const DeviceFigures& device) {
@@ -157,6 +175,8 @@ Found compute_bound(const Figures& figures, const Circumstances& now) {
   if (found.remedy.empty() && one_device && usable > 1 && now.config.data.batch_size >= usable) {
     found.remedy = {.settings = {"training.multi_gpu=true"},
                     .why = fmt::format("{} GPUs are there, one works", now.visible_gpus)};
+    if (usable < now.visible_gpus)
+      found.remedy.settings.push_back("training.visible_gpus=" + first_gpus(figures, usable));
     found.expected_gain = 1 - 1.0 / usable;
   }
   if (found.remedy.empty()) return std::nullopt;

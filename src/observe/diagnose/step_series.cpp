@@ -6,8 +6,21 @@
 #include "device/logical_device.h"
 #include "observe/diagnose/series.h"
 #include "tandem/error.h"
+#include "util/signals.h"
 
 namespace tandem {
+
+namespace {
+
+// What was made for the measurement is cleaned up on the way out.
+void throw_if_stopped() {
+  const StopRequest request = stop_requested();
+  if (request == StopRequest::none) return;
+  throw Error(request == StopRequest::terminated ? ErrorKind::terminated : ErrorKind::interrupted,
+              "stopped before everything was measured");
+}
+
+}  // namespace
 
 StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
   constexpr size_t ahead = 2;
@@ -19,6 +32,7 @@ StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
   std::deque<Event> pending;
   auto last = Clock::now();
   for (int64_t i = 0; i < request.steps; ++i) {
+    throw_if_stopped();
     if (i == warm_up && request.warm) request.warm();
     SpentTime waiting;
     const SpentTime before = thread_time();

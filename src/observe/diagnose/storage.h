@@ -13,8 +13,9 @@ struct ColdRead {
   uint64_t bytes = 0;
 };
 
-// What is read of them next comes from the disk.
-void drop_from_cache(const std::vector<std::string>& files);
+// What is read of them next comes from the disk; of very many, or on a disk that is slow to open
+// them, of those that were reached in so many seconds.
+void drop_from_cache(const std::vector<std::string>& files, double seconds = 3);
 
 // Reads some of them, evenly spread, with one thread, then with four, each for `seconds` at most.
 // Files that cannot be read are passed over.

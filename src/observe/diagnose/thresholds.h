@@ -22,6 +22,9 @@ inline constexpr double crowded_cores = 0.6;
 // it cannot be told that a queue is too short or that the feed slows the step: the jitter is
 // theirs.
 inline constexpr double busy_machine = 0.8;
+// The same where they use less, but this program and they together leave no core free.
+inline constexpr double others_in_the_way = 0.25;
+inline constexpr double cores_taken = 0.95;
 // Of the cores the workers may fill; the rest launches the step.
 inline constexpr double cores_for_workers = 0.9;
 // Workers are asked for so that they take this share of a step: some room for jitter.

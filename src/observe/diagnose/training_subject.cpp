@@ -7,6 +7,7 @@
 #include "data/corpus/speech_corpus.h"
 #include "device/device_scope.h"
 #include "device/registry.h"
+#include "observe/diagnose/kept_features.h"
 #include "tandem/error.h"
 #include "train/nan_watch.h"
 #include "train/stages/low_precision.h"
@@ -48,11 +49,13 @@ LogicalDevice& TrainingSubject::data_device() {
 }
 
 Circumstances TrainingSubject::circumstances() {
-  return {.config = config_,
-          .strategy = plan_.strategy.kind,
-          .visible_gpus = static_cast<int>(DeviceRegistry::get().gpus().size()),
-          .queue_capacity = plan_.queue_capacity,
-          .data_on_model = &data_device() == models_.front()};
+  Circumstances now{.config = config_,
+                    .strategy = plan_.strategy.kind,
+                    .visible_gpus = static_cast<int>(DeviceRegistry::get().gpus().size()),
+                    .queue_capacity = plan_.queue_capacity,
+                    .data_on_model = &data_device() == models_.front()};
+  note_kept_features(now);
+  return now;
 }
 
 FeedOptions TrainingSubject::feeding() const {
