@@ -62,7 +62,7 @@ found = json.load(open(sys.argv[2]))
 print(f"{sys.argv[1]:<34} {found['verdict']:<18} gain {found['expected_gain']:.2f}  {found['command']}")
 P
   }
-  verdict "v2 size, launched one by one" "${common[@]}" --batch-size 2 training.use_graph_mode=false
+  verdict "v2 size, launched one by one" "${common[@]}" --batch-size 2 training.enable_graph_mode=false
   verdict "v2 size, bf16" "${common[@]}" --batch-size 16 --precision "$precision"
   verdict "v2 size, fp32" "${common[@]}" --batch-size 8 --precision fp32
   verdict "many buckets" "${common[@]}" --batch-size 4 data.buckets=40 --precision "$precision"
