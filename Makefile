@@ -34,8 +34,9 @@ configure: setup
 build: configure
 	@$(WITH_VENV) $(CMAKE) --build $(BUILD) -j $(JOBS)
 
+# One more than there are cores: a third of the tests' time is spent waiting.
 test: build
-	@cd $(BUILD) && $(WITH_VENV) $(VENV)/bin/ctest --output-on-failure -j $(JOBS)
+	@cd $(BUILD) && $(WITH_VENV) $(VENV)/bin/ctest --output-on-failure -j $$(($(JOBS) + 1))
 
 demo: build
 	@scripts/demo.sh $(BUILD)/bin/tandem
