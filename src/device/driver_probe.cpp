@@ -115,13 +115,9 @@ DriverState cuda_driver_state() {
 }
 
 GpuProbe probe_gpus() {
-  const auto named = [](const char* variable, const char* standard) {
-    const char* value = std::getenv(variable);
-    return std::string(value && *value ? value : standard);
-  };
-  if (auto probe = probe_with_nvml(named("TANDEM_NVML_LIBRARY", "libnvidia-ml.so.1")))
+  if (auto probe = probe_with_nvml(nvml_library())) return *probe;
+  if (auto probe = probe_with_driver(library_named("TANDEM_CUDA_LIBRARY", driver_library)))
     return *probe;
-  if (auto probe = probe_with_driver(named("TANDEM_CUDA_LIBRARY", driver_library))) return *probe;
   return {};
 }
 

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -37,5 +38,15 @@ class SharedLibrary {
  private:
   void* handle_;
 };
+
+// The library an environment variable names, else the standard one.
+inline std::string library_named(const char* variable, const char* standard) {
+  const char* value = std::getenv(variable);
+  return value && *value ? value : standard;
+}
+// NVML, which comes with NVIDIA's driver. Tests put a stand-in in its place.
+inline std::string nvml_library() {
+  return library_named("TANDEM_NVML_LIBRARY", "libnvidia-ml.so.1");
+}
 
 }  // namespace tandem

@@ -2,7 +2,6 @@
 // reference, CUDA 13), written out so that no NVIDIA header is needed to build.
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 
@@ -129,8 +128,7 @@ std::vector<GpuHealth> read_gpu_health(const NvmlSymbols& symbols, const GpuProb
 }
 
 std::vector<GpuHealth> read_gpu_health(const GpuProbe& probe) {
-  const char* named = std::getenv("TANDEM_NVML_LIBRARY");
-  const SharedLibrary library(named ? named : "libnvidia-ml.so.1");
+  const SharedLibrary library(nvml_library());
   if (!library) return {};
   return read_gpu_health(
       [&](const char* name) { return reinterpret_cast<void*>(library.find<int()>(name)); }, probe);

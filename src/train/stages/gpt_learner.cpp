@@ -48,30 +48,14 @@ GptStepWeights step_weights(const std::vector<TrainedView>& views, size_t first,
   return weights;
 }
 
-// The views in the order of Conditioning::list.
 ConditioningStepWeights conditioning_weights(const std::vector<TrainedView>& views,
                                              const Conditioning::Size& size) {
-  size_t next = 0;
-  const auto take = [&] { return trained(views[next++]); };
-  ConditioningStepWeights weights;
+  std::vector<TrainedWeight> in_order;  // that of Conditioning::list
+  for (const TrainedView& view : views) in_order.push_back(trained(view));
+  ConditioningStepWeights weights = conditioning_step_weights(
+      in_order, static_cast<size_t>(size.blocks), static_cast<size_t>(size.layers));
   weights.heads = size.heads;
   weights.groups = norm_groups(size.width);
-  weights.init_weight = take();
-  weights.init_bias = take();
-  for (int64_t i = 0; i < size.blocks; ++i) {
-    ConditioningStepBlock& block = weights.blocks.emplace_back();
-    for (TrainedWeight* weight : {&block.norm_weight, &block.norm_bias, &block.qkv_weight,
-                                  &block.qkv_bias, &block.project_weight, &block.project_bias})
-      *weight = take();
-  }
-  weights.latents = take();
-  for (int64_t i = 0; i < size.layers; ++i) {
-    ConditioningStepLayer& layer = weights.layers.emplace_back();
-    for (TrainedWeight* weight : {&layer.to_q, &layer.to_kv, &layer.to_out, &layer.expand_weight,
-                                  &layer.expand_bias, &layer.contract_weight, &layer.contract_bias})
-      *weight = take();
-  }
-  weights.gamma = take();
   return weights;
 }
 
