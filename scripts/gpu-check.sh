@@ -52,9 +52,14 @@ codes() {
   corpus && { [ -e "$work/dvae/model" ] || "$tandem" train --stage dvae "${voice[@]:2}" --max-steps 20 --batch-size 8 -q \
     --train-data "$work/corpus.index" data.language=en --checkpoint-dir "$work/dvae"; }
 }
+# The decoder learns to speak what a GPT says.
+gpt() {
+  codes && { [ -e "$work/gpt/model" ] || "$tandem" train --stage gpt "${voice[@]:2}" --pretrained "$work/dvae/model" --max-steps 20 \
+    --batch-size 8 -q --train-data "$work/corpus.index" data.language=en --checkpoint-dir "$work/gpt"; }
+}
 diagnose() {  # planted: small kernels, large products, one clip a bucket, a clock held down, and all well
   codes || return 1
-  local common=("$tandem" diagnose --data "$work/corpus.index" --num-batches 60 --json --stage gpt --pretrained "$work/dvae/model"
+  local common=("$tandem" diagnose --data "$work/corpus.index" --num-batches "${BATCHES:-60}" --json --stage gpt --pretrained "$work/dvae/model"
     data.language=en)
   verdict() { local what=$1; shift; printf '%s\n' "$what" >&2; "$@" >"$work/v.json" && python3 - "$what" "$work/v.json" <<'P'
 import json, sys
@@ -74,17 +79,17 @@ P
   fi
 }
 profile() {
-  codes || return 1
+  gpt || return 1
   local stage
   for stage in dvae gpt decoder; do
-    "$tandem" profile --stage $stage --pretrained "$work/dvae/model" --precision "$precision" --batch-size 16 --train-data "$work/corpus.index" \
+    "$tandem" profile --stage $stage --pretrained "$work/gpt/model" --precision "$precision" --batch-size 16 --train-data "$work/corpus.index" \
       data.language=en --num-steps 40 --trace "$out/profile-$stage.json" || return 1
   done
 }
 music_folder() { [ -d "$work/$music" ] || (cd "$root/tests/parity" && "$TANDEM_REFERENCE_PYTHON" make_musicgen_folders.py "$work" "$music"); }
 tune() {
-  codes && "$tandem" tune "${voice[@]}" --pretrained "$work/dvae/model" --data "$work/corpus.index" data.language=en --minutes 3 --out "$out/train.yaml" || return 1
-  music_folder && "$tandem" tune --for generate --model "$work/$music" --minutes 2 --out "$out/generate.yaml"
+  codes && "$tandem" tune "${voice[@]}" --pretrained "$work/dvae/model" --data "$work/corpus.index" data.language=en --minutes "${TUNE_MINUTES:-3}" --out "$out/train.yaml" || return 1
+  music_folder && "$tandem" tune --for generate --model "$work/$music" --minutes "${TUNE_MINUTES:-2}" --out "$out/generate.yaml"
 }
 split() {  # one prepares, one trains; then music on one and on two logical devices, the same bytes
   codes && "$tandem" train "${voice[@]}" --pretrained "$work/dvae/model" "${two[@]}" --data-gpu 0 --model-gpu 1 --batch-size 16 --max-steps 220 \

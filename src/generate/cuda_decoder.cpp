@@ -20,12 +20,12 @@
 #include "models/xtts/xtts_gpt.h"
 #include "nn/rows/captured_graph.h"
 #include "nn/rows/gpt_rows.h"
+#include "nn/rows/row_prefixes.h"
 
 namespace tandem {
 namespace {
 
 constexpr int64_t steps_ahead = 4;
-constexpr int64_t call_ring = 16;  // calls whose codes may stand in pinned memory
 
 int64_t rows_bucket(int64_t rows) {
   int64_t bucket = 1;
@@ -36,19 +36,17 @@ int64_t rows_bucket(int64_t rows) {
 class CudaDecoder final : public SpeechDecoder {
  public:
   CudaDecoder(const XttsGpt& gpt, LogicalDevice& device, int64_t places, RowHalf type,
-              const FewRows& few_rows)
-      : gpt_(gpt),
-        device_(device),
-        places_(places),
-        stream_(raw_cuda_stream(device.compute_stream())) {
+              const FewRows& few_rows, int64_t voices)
+      : gpt_(gpt), device_(device), stream_(raw_cuda_stream(device.compute_stream())) {
     DeviceScope scope(device_);
     c10::cuda::CUDAStreamGuard guard(stream_);
-    const int64_t longest_prompt = 32 + gpt.text_positions.size(0) + 1;
+    const int64_t longest_prompt = rows_of_a_voice + gpt.text_positions.size(0) + 1;
     most_steps_ = gpt.audio_positions.size(0);
     rows_ = std::make_unique<GptRows>(gpt_rows_weights(), type, places,
                                       longest_prompt + most_steps_, few_rows);
     // Never again: captured steps hold the buffers' addresses.
-    rows_->reserve(std::max(prompt_rows, rows_bucket(places)));
+    rows_->reserve(std::max(most_prompt_rows, rows_bucket(places)));
+    voices_ = std::make_unique<RowPrefixes>(*rows_, rows_of_a_voice, voices);
     const auto ints = at::TensorOptions(device.torch_device()).dtype(at::kInt);
     embedding_ = gpt.audio_embedding.to(device.torch_device());
     position_embedding_ = gpt.audio_positions.to(device.torch_device());
@@ -58,8 +56,6 @@ class CudaDecoder final : public SpeechDecoder {
     seen_words_ = (gpt.size.audio_tokens + 31) / 32;
     seen_ = at::zeros({places, seen_words_}, ints);
     step_rows_ = at::full({rows_bucket(places)}, -1, ints);
-    drawn_ = at::full({call_ring, std::max(rows_bucket(places), places)}, -1,
-                      at::TensorOptions().dtype(at::kInt).pinned_memory(true));
     seen_first_ = at::zeros({seen_words_}, at::TensorOptions().dtype(at::kInt));
     // What the reference's prompt holds as ids: ones, and the start code.
     mark_seen(1);
@@ -75,20 +71,21 @@ class CudaDecoder final : public SpeechDecoder {
   void start(const std::vector<DecodeStart>& starts) override {
     DeviceScope scope(device_);
     c10::cuda::CUDAStreamGuard guard(stream_);
-    // In batches whose rows the buffers take.
-    size_t first = 0;
-    while (first < starts.size()) {
-      size_t last = first;
-      int64_t rows = 0;
-      while (last < starts.size() &&
-             (last == first || rows + starts[last].prompt.size(0) <= prompt_rows)) {
-        rows += starts[last++].prompt.size(0);
+    // In batches whose rows the buffers take. A batch may make a voice known to the next.
+    std::vector<Starting> batch;
+    int64_t rows = 0;
+    for (const DecodeStart& start : starts) {
+      Starting starting = look_up(start);
+      if (!batch.empty() && rows + starting.rows() > most_prompt_rows) {
+        start_batch(batch, rows);
+        batch.clear();
+        rows = 0;
+        starting = look_up(start);
       }
-      start_batch({starts.begin() + static_cast<std::ptrdiff_t>(first),
-                   starts.begin() + static_cast<std::ptrdiff_t>(last)},
-                  rows);
-      first = last;
+      rows += starting.rows();
+      batch.push_back(std::move(starting));
     }
+    if (!batch.empty()) start_batch(batch, rows);
   }
 
   void step(const std::vector<int>& places) override {
@@ -102,7 +99,8 @@ class CudaDecoder final : public SpeechDecoder {
       step_rows_.copy_(rows, /*non_blocking=*/true);
       current_ = places;
     }
-    Call call = next_call(places);
+    Call call;
+    call.places = places;
     CapturedGraph& graph = graphs_[bucket];
     if (!graph.captured()) {
       // Once before, so that kernels are loaded and buffers there; its rows are all empty.
@@ -114,19 +112,20 @@ class CudaDecoder final : public SpeechDecoder {
       ++captures_;
     }
     graph.replay(stream_);
-    finish(std::move(call), static_cast<int64_t>(places.size()));
+    finish(std::move(call));
   }
 
   size_t queued() const override { return calls_.size(); }
   int64_t most_queued() const override { return steps_ahead; }
   uint64_t captures() const override { return captures_; }
+  uint64_t prompt_rows() const override { return prompt_rows_; }
 
   std::vector<DrawnCode> collect() override {
     Call call = std::move(calls_.front());
     calls_.pop_front();
     call.done.synchronize();
     std::vector<DrawnCode> drawn;
-    const int32_t* codes = drawn_.const_data_ptr<int32_t>() + call.slot * drawn_.size(1);
+    const int32_t* codes = call.codes.const_data_ptr<int32_t>();
     for (size_t i = 0; i < call.places.size(); ++i) {
       if (codes[i] >= 0) drawn.push_back({call.places[i], codes[i]});
     }
@@ -140,11 +139,18 @@ class CudaDecoder final : public SpeechDecoder {
   }
 
  private:
-  static constexpr int64_t prompt_rows = 4096;  // of one batch of prompts
+  static constexpr int64_t most_prompt_rows = 4096;  // of one batch of prompts
   struct Call {
     std::vector<int> places;
-    int64_t slot = 0;
+    at::Tensor codes;  // pinned; there when `done` is
     at::cuda::CUDAEvent done;
+  };
+  struct Starting {
+    DecodeStart start;
+    bool has_voice = false;  // its first rows are a voice's
+    int64_t slot = -1;       // where they are kept; -1: they are computed
+    int64_t first() const { return slot >= 0 ? rows_of_a_voice : 0; }  // row to be computed
+    int64_t rows() const { return start.prompt.size(0) - first(); }
   };
 
   GptRowsWeights gpt_rows_weights() const {
@@ -183,54 +189,88 @@ class CudaDecoder final : public SpeechDecoder {
             .key = start.key};
   }
 
-  // One upload of everything the prompts need: rows, places, positions, states.
-  void start_batch(const std::vector<DecodeStart>& starts, int64_t rows) {
-    const auto count = static_cast<int64_t>(starts.size());
+  Starting look_up(const DecodeStart& start) {
+    Starting starting{.start = start};
+    starting.start.prompt = start.prompt.contiguous();
+    // The last row is the start code's: there is always one to be computed.
+    starting.has_voice =
+        start.voice_rows == rows_of_a_voice && start.prompt.size(0) > rows_of_a_voice;
+    if (starting.has_voice) starting.slot = voices_->find(starting.start.prompt);
+    return starting;
+  }
+
+  // Which rows, places and kept voices the prompts of one batch are; on the device, in one upload.
+  struct PromptFacts {
+    int64_t rows, count;
+    at::Tensor ints;
+    const int32_t* place() const { return ints.const_data_ptr<int32_t>(); }
+    const int32_t* position() const { return place() + rows; }
+    const int32_t* last_row() const { return place() + 2 * rows; }
+    const int32_t* last_place() const { return last_row() + count; }
+    const int32_t* zero() const { return last_row() + 2 * count; }
+    const int32_t* known_slot() const { return last_row() + 3 * count; }
+    const int32_t* known_place() const { return last_row() + 4 * count; }
+  };
+
+  void start_batch(const std::vector<Starting>& batch, int64_t rows) {
+    const auto count = static_cast<int64_t>(batch.size());
     const auto pinned = at::TensorOptions().pinned_memory(true);
     at::Tensor x = at::empty({rows, gpt_.size.width}, pinned.dtype(at::kFloat));
-    at::Tensor facts = at::empty({2 * rows + 3 * count}, pinned.dtype(at::kInt));
+    at::Tensor ints = at::zeros({2 * rows + 5 * count}, pinned.dtype(at::kInt));
+    at::Tensor where = at::empty({count}, pinned.dtype(at::kLong));
     at::Tensor states =
         at::empty({count, static_cast<int64_t>(sizeof(DrawState))}, pinned.dtype(at::kByte));
-    auto* place = facts.mutable_data_ptr<int32_t>();
+    auto* place = ints.mutable_data_ptr<int32_t>();
     int32_t* position = place + rows;
     int32_t* last_row = position + rows;
     int32_t* last_place = last_row + count;
-    int32_t* zero = last_place + count;
-    std::vector<int64_t> where;
-    Call call = next_call({});
-    int64_t row = 0;
+    int32_t* known_slot = last_place + 2 * count;
+    int32_t* known_place = known_slot + count;
+    std::vector<RowPrefixes::Computed> computed;
+    Call call;
+    int64_t row = 0, known = 0;
     for (int64_t i = 0; i < count; ++i) {
-      const DecodeStart& start = starts[static_cast<size_t>(i)];
-      const int64_t length = start.prompt.size(0);
-      x.narrow(0, row, length).copy_(start.prompt);
-      for (int64_t t = 0; t < length; ++t, ++row) {
+      const Starting& starting = batch[static_cast<size_t>(i)];
+      const DecodeStart& start = starting.start;
+      x.narrow(0, row, starting.rows())
+          .copy_(start.prompt.narrow(0, starting.first(), starting.rows()));
+      for (int64_t t = starting.first(); t < start.prompt.size(0); ++t, ++row) {
         place[row] = start.place;
         position[row] = static_cast<int32_t>(t);
       }
       last_row[i] = static_cast<int32_t>(row - 1);
       last_place[i] = start.place;
-      zero[i] = 0;
-      where.push_back(start.place);
+      where.mutable_data_ptr<int64_t>()[i] = start.place;
+      if (starting.slot >= 0) {
+        known_slot[known] = static_cast<int32_t>(starting.slot);
+        known_place[known++] = start.place;
+      } else if (starting.has_voice) {
+        computed.push_back({start.prompt, start.place});
+      }
       call.places.push_back(start.place);
       const DrawState state = first_state(start);
       std::memcpy(states.mutable_data_ptr<uint8_t>() + i * static_cast<int64_t>(sizeof state),
                   &state, sizeof state);
     }
-    const c10::Device device = device_.torch_device();
-    const at::Tensor on_device = facts.to(device, /*non_blocking=*/true);
-    const at::Tensor at_places = at::tensor(where, at::kLong).to(device);
-    states_.index_copy_(0, at_places, states.to(device, /*non_blocking=*/true));
+    const auto to_device = [&](const at::Tensor& host) {
+      return host.to(device_.torch_device(), /*non_blocking=*/true);
+    };
+    const PromptFacts facts{rows, count, to_device(ints)};
+    const at::Tensor at_places = to_device(where);
+    states_.index_copy_(0, at_places, to_device(states));
     seen_.index_copy_(0, at_places, seen_first_.expand({count, seen_words_}));
     rows_->x().narrow(0, 0, rows).copy_(x, /*non_blocking=*/true);
-    const auto* ints = on_device.const_data_ptr<int32_t>();
-    rows_->run(rows, {ints, ints + rows}, /*one_row_a_place=*/false, stream_);
+    voices_->put(known, facts.known_slot(), facts.known_place(), stream_);
+    rows_->run(rows, {facts.place(), facts.position()}, /*one_row_a_place=*/false, stream_);
     rows_->finish({.rows = count,
-                   .source_row = ints + 2 * rows,
-                   .place = ints + 2 * rows + count,
-                   .step = ints + 2 * rows + 2 * count},
+                   .source_row = facts.last_row(),
+                   .place = facts.last_place(),
+                   .step = facts.zero()},
                   latents_, stream_);
-    draw(count, ints + 2 * rows + count, drawn_slot());
-    finish(std::move(call), count);
+    draw(count, facts.last_place(), drawn_slot());
+    finish(std::move(call));
+    voices_->keep(computed, stream_);  // nobody waits for it
+    prompt_rows_ += static_cast<uint64_t>(rows);
   }
 
   void queue_step(int64_t rows) {
@@ -271,38 +311,28 @@ class CudaDecoder final : public SpeechDecoder {
                     stream_);
   }
 
-  Call next_call(std::vector<int> places) {
-    if (calls_.size() >= static_cast<size_t>(call_ring)) {
-      throw Error(ErrorKind::internal, "more calls queued than their codes have room for");
-    }
-    Call call;
-    call.places = std::move(places);
-    call.slot = next_slot_++ % call_ring;
-    return call;
-  }
-  void copy_drawn(int64_t slot, int64_t rows) {
-    C10_CUDA_CHECK(cudaMemcpyAsync(drawn_.mutable_data_ptr<int32_t>() + slot * drawn_.size(1),
-                                   drawn_slot(), static_cast<size_t>(rows) * sizeof(int32_t),
+  // Any number of calls may be queued: prompts of long texts are started in many batches.
+  void finish(Call call) {
+    const auto rows = static_cast<int64_t>(call.places.size());
+    call.codes = at::empty({rows}, at::TensorOptions().dtype(at::kInt).pinned_memory(true));
+    C10_CUDA_CHECK(cudaMemcpyAsync(call.codes.mutable_data_ptr<int32_t>(), drawn_slot(),
+                                   static_cast<size_t>(rows) * sizeof(int32_t),
                                    cudaMemcpyDeviceToHost, stream_));
-  }
-  void finish(Call call, int64_t rows) {
-    copy_drawn(call.slot, rows);
     call.done.record(stream_);
     calls_.push_back(std::move(call));
   }
 
   const XttsGpt& gpt_;
   LogicalDevice& device_;
-  int64_t places_;
   c10::cuda::CUDAStream stream_;
   std::unique_ptr<GptRows> rows_;
+  std::unique_ptr<RowPrefixes> voices_;
   at::Tensor embedding_, position_embedding_, latents_, states_, seen_, seen_first_, step_rows_;
-  at::Tensor drawn_;  // [ring, rows] pinned
-  int64_t seen_words_ = 0, most_steps_ = 0, next_slot_ = 0;
+  int64_t seen_words_ = 0, most_steps_ = 0;
   std::vector<int> current_;
   std::map<int64_t, CapturedGraph> graphs_;
   std::deque<Call> calls_;
-  uint64_t captures_ = 0;
+  uint64_t captures_ = 0, prompt_rows_ = 0;
 };
 
 }  // namespace
@@ -314,9 +344,10 @@ bool has_half_kernels(LogicalDevice& device) {
 
 std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt& gpt, LogicalDevice& device,
                                                  int64_t places, const std::string& half,
-                                                 const FewRows& few_rows) {
+                                                 const FewRows& few_rows, int64_t voices) {
   return std::make_unique<CudaDecoder>(gpt, device, places,
-                                       half == "bf16" ? RowHalf::bf16 : RowHalf::fp16, few_rows);
+                                       half == "bf16" ? RowHalf::bf16 : RowHalf::fp16, few_rows,
+                                       voices < 0 ? voices_for(places) : voices);
 }
 
 }  // namespace tandem
@@ -324,7 +355,7 @@ std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt& gpt, LogicalDevi
 namespace tandem {
 bool has_half_kernels(LogicalDevice&) { return false; }
 std::unique_ptr<SpeechDecoder> make_cuda_decoder(const XttsGpt&, LogicalDevice&, int64_t,
-                                                 const std::string&, const FewRows&) {
+                                                 const std::string&, const FewRows&, int64_t) {
   throw Error(ErrorKind::device, "this build of tandem has no CUDA");
 }
 }  // namespace tandem

@@ -9,6 +9,7 @@
 #include "device/logical_device.h"
 #include "generate/speech_decoder.h"
 #include "models/xtts/xtts.h"
+#include "nn/rows/prefix_index.h"
 #include "nn/rows/rows_cpu.h"
 #include "nn/sample.h"
 
@@ -17,11 +18,13 @@ namespace {
 
 class PlainDecoder final : public SpeechDecoder {
  public:
-  PlainDecoder(const XttsGpt& gpt, LogicalDevice& device, int64_t places)
+  PlainDecoder(const XttsGpt& gpt, LogicalDevice& device, int64_t places, int64_t voices)
       : gpt_(gpt),
         device_(device),
         on_gpu_(device.kind() == DeviceKind::cuda),
-        capacity_(longest_prompt(gpt) + gpt.audio_positions.size(0)) {
+        capacity_(longest_prompt(gpt) + gpt.audio_positions.size(0)),
+        // cuBLAS would compute a text's rows otherwise without the voice's beside them.
+        voices_(on_gpu_ ? 0 : voices) {
     DeviceScope scope(device_);
     if (on_gpu_) move_to(gpt_, "", device.torch_device());
     head_ = gpt_.audio_head.weight.t().contiguous();
@@ -33,6 +36,7 @@ class PlainDecoder final : public SpeechDecoder {
     }
     latents_ = at::zeros({places, gpt.audio_positions.size(0), width}, options);
     states_.resize(static_cast<size_t>(places));
+    kept_.resize(static_cast<size_t>(voices_.room()));
   }
 
   void start(const std::vector<DecodeStart>& starts) override {
@@ -43,12 +47,16 @@ class PlainDecoder final : public SpeechDecoder {
       // What the reference's prompt holds as ids: ones, and the start code.
       state.seen[1] = true;
       state.seen[static_cast<size_t>(gpt_.size.start_audio_token)] = true;
-      const int64_t length = start.prompt.size(0);
-      std::vector<int64_t> places(static_cast<size_t>(length), start.place), positions;
-      for (int64_t i = 0; i < length; ++i) positions.push_back(i);
-      const at::Tensor hidden = trunk(start.prompt.to(device_.torch_device()), places, positions);
+      const int64_t length = start.prompt.size(0), first = recall_voice(start);
+      const int64_t rows = length - first;
+      std::vector<int64_t> places(static_cast<size_t>(rows), start.place), positions;
+      for (int64_t i = first; i < length; ++i) positions.push_back(i);
+      const at::Tensor hidden =
+          trunk(start.prompt.narrow(0, first, rows).to(device_.torch_device()), places, positions);
+      if (first == 0) keep_voice(start);
+      prompt_rows_ += static_cast<uint64_t>(rows);
       state.position = length;
-      draw({start.place}, hidden.narrow(0, length - 1, 1), drawn);
+      draw({start.place}, hidden.narrow(0, rows - 1, 1), drawn);
     }
     done_.push_back(std::move(drawn));
   }
@@ -87,6 +95,7 @@ class PlainDecoder final : public SpeechDecoder {
     return latents_[place].narrow(0, first, count).clone();
   }
   int64_t most_queued() const override { return 1; }
+  uint64_t prompt_rows() const override { return prompt_rows_; }
 
  private:
   struct State {
@@ -98,7 +107,46 @@ class PlainDecoder final : public SpeechDecoder {
 
   static int64_t longest_prompt(const XttsGpt& gpt) {
     // Latents, text with its two ends, start code.
-    return 32 + gpt.text_positions.size(0) + 1;
+    return rows_of_a_voice + gpt.text_positions.size(0) + 1;
+  }
+
+  static bool has_voice(const DecodeStart& start) {
+    return start.voice_rows == rows_of_a_voice && start.prompt.size(0) > rows_of_a_voice;
+  }
+  // The rows of the voice, in the order of memory.
+  static at::Tensor voice_of(const DecodeStart& start) {
+    return start.prompt.narrow(0, 0, rows_of_a_voice).contiguous();
+  }
+  static std::span<const float> numbers(const at::Tensor& rows) {
+    return {rows.const_data_ptr<float>(), static_cast<size_t>(rows.numel())};
+  }
+  // Keys or values of the voice at a place: [H, rows of a voice, W].
+  static at::Tensor voice_at(const at::Tensor& cache, int place) {
+    return cache[place].narrow(1, 0, rows_of_a_voice);
+  }
+
+  // Writes the voice's keys and values to the place; how many rows need not be computed.
+  int64_t recall_voice(const DecodeStart& start) {
+    if (!has_voice(start)) return 0;
+    const int64_t slot = voices_.find(numbers(voice_of(start)));
+    if (slot < 0) return 0;
+    const std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(slot)];
+    for (size_t layer = 0; layer < kept.size(); ++layer) {
+      voice_at(keys_[layer], start.place).copy_(kept[layer][0]);
+      voice_at(values_[layer], start.place).copy_(kept[layer][1]);
+    }
+    return rows_of_a_voice;
+  }
+  void keep_voice(const DecodeStart& start) {
+    if (!has_voice(start)) return;
+    const int64_t slot = voices_.keep(numbers(voice_of(start)));
+    if (slot < 0) return;
+    DeviceScope scope(device_);
+    std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(slot)];
+    kept.clear();
+    for (size_t layer = 0; layer < keys_.size(); ++layer)
+      kept.push_back(
+          at::stack({voice_at(keys_[layer], start.place), voice_at(values_[layer], start.place)}));
   }
 
   at::Tensor product(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const {
@@ -177,14 +225,18 @@ class PlainDecoder final : public SpeechDecoder {
   std::vector<at::Tensor> keys_, values_;  // a layer: [P, H, C, W]
   at::Tensor latents_;                     // [P, steps, D]
   std::vector<State> states_;
+  uint64_t prompt_rows_ = 0;
+  PrefixIndex voices_;
+  std::vector<std::vector<at::Tensor>> kept_;  // a slot, a layer: [2, H, rows of a voice, W]
   std::deque<std::vector<DrawnCode>> done_;
 };
 
 }  // namespace
 
 std::unique_ptr<SpeechDecoder> make_plain_decoder(const XttsGpt& gpt, LogicalDevice& device,
-                                                  int64_t places) {
-  return std::make_unique<PlainDecoder>(gpt, device, places);
+                                                  int64_t places, int64_t voices) {
+  return std::make_unique<PlainDecoder>(gpt, device, places,
+                                        voices < 0 ? voices_for(places) : voices);
 }
 
 }  // namespace tandem

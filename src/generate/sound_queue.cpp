@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr int64_t frames_of_a_pass = 8192;  // fills a GPU; bounds the buffers
+constexpr int64_t frames_of_a_pass = 16384;  // fills a GPU; bounds the buffers
 
 }  // namespace
 

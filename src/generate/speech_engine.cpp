@@ -23,6 +23,10 @@ namespace {
 
 // Frames of finished clips that are worth a pass of their own while others are still decoding.
 constexpr int64_t enough_frames = 4096;
+// Turns a request waits at most for others to start with it, and the share of places that need not
+// be waited for.
+constexpr int64_t most_turns_waited = 8;
+constexpr size_t share_of_places = 32;
 
 // One request from submit to its result.
 struct Speaking {
@@ -33,6 +37,7 @@ struct Speaking {
   Clock::time_point submitted = Clock::now();
   int place = -1;
   int64_t max_codes = 0;     // the stop code included
+  int64_t asked = 0;         // codes asked of the decoder
   int64_t drawn = 0;         // codes, the stop code included: as many latents
   int64_t next_chunk = 0;    // codes at which the next piece of sound is asked for
   int64_t frames_asked = 0;  // of sound
@@ -143,8 +148,10 @@ struct SpeechEngine::State {
   }
 
   void make_parts() {
-    decoder = kernels.own ? make_cuda_decoder(model.gpt, device, options.places, kernels.half)
-                          : make_plain_decoder(model.gpt, device, options.places);
+    decoder = kernels.own
+                  ? make_cuda_decoder(model.gpt, device, options.places, kernels.half, {},
+                                      options.kept_voices)
+                  : make_plain_decoder(model.gpt, device, options.places, options.kept_voices);
     sound = std::make_unique<SoundQueue>(model.vocoder, device, kernels.own);
   }
 
@@ -167,13 +174,25 @@ struct SpeechEngine::State {
   }
   bool busy() const { return anyone() || decoder->queued() > 0 || !sound->idle(); }
 
+  bool prompts_start_now() {
+    PromptsWaiting now{.places = places.size(), .waiting = waiting.size(), .turns = turns_waited};
+    now.free = static_cast<size_t>(std::count(places.begin(), places.end(), nullptr));
+    const auto could_start = static_cast<std::ptrdiff_t>(std::min(now.free, now.waiting));
+    now.streams = std::any_of(waiting.begin(), waiting.begin() + could_start,
+                              [](const auto& who) { return who->request.on_sound != nullptr; });
+    const bool starts = prompts_start(now);
+    turns_waited = starts || now.free == 0 ? 0 : turns_waited + 1;
+    return starts;
+  }
+
   // Gives free places to requests that wait. False when the engine is to end and nothing is left.
   bool take_waiting() {
     std::vector<DecodeStart> starts;
     {
       std::unique_lock lock(mutex);
       if (!busy()) changed.wait(lock, [&] { return stopping || !waiting.empty(); });
-      for (size_t place = 0; place < places.size() && !waiting.empty(); ++place) {
+      const bool start = prompts_start_now();
+      for (size_t place = 0; start && place < places.size() && !waiting.empty(); ++place) {
         if (places[place]) continue;
         SpeakingPtr speaking = std::move(waiting.front());
         waiting.pop_front();
@@ -200,6 +219,7 @@ struct SpeechEngine::State {
   void begin(const SpeakingPtr& speaking, int place) {
     const int64_t most = model.gpt.size.max_new_codes(), wanted = speaking->request.max_codes;
     speaking->place = place;
+    speaking->asked = 1;  // by its prompt
     speaking->max_codes = wanted > 0 ? std::min(wanted, most) : most;
     speaking->next_chunk = speaking->request.first_chunk_codes;
     speaking->result.wait_seconds = seconds_since(speaking->submitted);
@@ -212,7 +232,8 @@ struct SpeechEngine::State {
             .sampling = request.sampling,
             .greedy = request.greedy,
             .key = draw_key(request.seed),
-            .max_codes = speaking.max_codes};
+            .max_codes = speaking.max_codes,
+            .voice_rows = request.voice.conditioning.numel() / model.gpt.size.width};
   }
 
   void queue_start(std::vector<DecodeStart> starts) {
@@ -224,21 +245,10 @@ struct SpeechEngine::State {
 
   void turn() {
     const Clock::time_point start = Clock::now();
-    std::vector<int> speaking;
-    for (size_t place = 0; place < places.size(); ++place) {
-      if (!places[place]) continue;
-      if (places[place]->cancelled()) {
-        give_up(places[place]);
-        continue;
-      }
-      speaking.push_back(static_cast<int>(place));
-    }
+    for (const SpeakingPtr& speaking : places)
+      if (speaking && speaking->cancelled()) give_up(speaking);
     uint64_t steps = 0;
-    while (!speaking.empty() && decoder->queued() < static_cast<size_t>(decoder->most_queued())) {
-      decoder->step(speaking);
-      calls.push_back(places);
-      ++steps;
-    }
+    while (decoder->queued() < static_cast<size_t>(decoder->most_queued()) && step()) ++steps;
     uint64_t codes = 0;
     if (decoder->queued() > 0) codes = collect();
     const bool decoding = anyone();
@@ -249,7 +259,22 @@ struct SpeechEngine::State {
     counters.steps += steps;
     counters.codes += codes;
     counters.captures = decoder->captures();
+    counters.prompt_rows = decoder->prompt_rows();
     counters.busy_seconds += seconds_since(start);
+  }
+
+  // One more code of everybody of whom more may be asked. False where that is nobody.
+  bool step() {
+    std::vector<int> speaking;
+    for (const SpeakingPtr& who : places) {
+      if (!who || who->asked >= who->max_codes) continue;
+      ++who->asked;
+      speaking.push_back(who->place);
+    }
+    if (speaking.empty()) return false;
+    decoder->step(speaking);
+    calls.push_back(places);
+    return true;
   }
 
   uint64_t collect() {
@@ -285,10 +310,9 @@ struct SpeechEngine::State {
   }
 
   void give_up(const SpeakingPtr& speaking) {
-    const int place = speaking->place;
     end(speaking, SpeechEnd::cancelled);
     conclude(speaking);
-    places[static_cast<size_t>(place)] = nullptr;
+    places[static_cast<size_t>(speaking->place)] = nullptr;
   }
 
   // The frames that became final since the last time.
@@ -355,9 +379,16 @@ struct SpeechEngine::State {
     speaking->promise.set_value(std::move(result));
   }
 
+  int64_t turns_waited = 0;           // by requests, for others to start with them
   std::vector<SpeakingPtr> sounding;  // once for each piece not yet delivered
   bool streaming_waits = false;
 };
+
+bool prompts_start(const PromptsWaiting& now) {
+  const bool short_of_places = now.waiting > now.free && now.free < now.places;
+  const size_t enough = std::max<size_t>(1, now.places / share_of_places);
+  return !short_of_places || now.free >= enough || now.streams || now.turns >= most_turns_waited;
+}
 
 SpeechEngine::SpeechEngine(const Xtts& model, LogicalDevice& device,
                            const SpeechEngineOptions& options)

@@ -57,10 +57,23 @@ enum class SpeechPrecision { automatic, fp32, tf32, bf16, fp16 };  // automatic:
 struct SpeechEngineOptions {
   int64_t places = 16;  // requests spoken at the same time
   SpeechPrecision precision = SpeechPrecision::automatic;
+  // Voices whose part of the prompt is kept instead of being computed for every text; negative: as
+  // many as suit the places. The same samples in any case.
+  int64_t kept_voices = -1;
 };
+
+// Where places are short, prompts are worth starting some at a time: one alone takes the GPU as
+// long as several together.
+struct PromptsWaiting {
+  size_t places = 1, free = 0, waiting = 0;  // `waiting`: requests
+  bool streams = false;                      // somebody listens to one that could start
+  int64_t turns = 0;                         // that one has waited beside a free place
+};
+bool prompts_start(const PromptsWaiting& now);
 
 struct SpeechEngineCounters {
   uint64_t requests = 0, codes = 0, steps = 0, captures = 0;
+  uint64_t prompt_rows = 0;  // computed; those of a voice that is kept are not
   double busy_seconds = 0;
   uint64_t peak_places = 0;
 };

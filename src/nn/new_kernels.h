@@ -7,8 +7,7 @@
 
 namespace tandem {
 
-// `conditioning`, `gelu`, `few_rows`, `map_distance`, `leaky_cast`, `decoder_capture`,
-// `decoder_products`.
+// `map_distance`, `leaky_cast`, `decoder_capture`, `decoder_products`.
 bool new_kernel(std::string_view name);
 
 }  // namespace tandem

@@ -1,15 +1,15 @@
 // Is a GPU well? Errors of its memory, what holds its clocks down, its slot, and who else works on
-// it, asked of NVML at run time as the probe does. No CUDA context is created.
+// it, asked of NVML at run time as the probe does (nvml_reader.h).
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "device/probe.h"
 #include "observe/checks.h"
+#include "observe/nvml_reader.h"
 
 namespace tandem {
 
@@ -34,11 +34,7 @@ struct GpuHealth {
   std::vector<GpuTenant> tenants;  // without this process
 };
 
-// An NVML function by name, nullptr for one the library does not have.
-using NvmlSymbols = std::function<void*(const char*)>;
-
-// One a GPU of the probe that NVML finds by its UUID. The library must be open as long as this
-// runs.
+// One a GPU of the probe that NVML finds by its UUID.
 std::vector<GpuHealth> read_gpu_health(const NvmlSymbols& symbols, const GpuProbe& probe);
 // The same through the library the probe asks (TANDEM_NVML_LIBRARY, or NVIDIA's own); none where it
 // cannot be opened.

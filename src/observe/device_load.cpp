@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -86,32 +85,14 @@ const GpuInfo* hardware_of(const LogicalDevice& device) {
 }  // namespace
 
 GpuDriverLoad::GpuDriverLoad(const std::string& library) : nvml_(library) {
-  open_ = nvml_ && nvml_.call("nvmlInit_v2") == 0;
-  if (!open_) return;
-  unsigned count = 0;
-  nvml_.call("nvmlDeviceGetCount_v2", &count);
-  for (unsigned i = 0; i < count; ++i) {
-    void* handle = nullptr;
-    std::array<char, 96> uuid{};
-    if (nvml_.call("nvmlDeviceGetHandleByIndex_v2", i, &handle) != 0) continue;
-    const auto size = static_cast<unsigned>(uuid.size());
-    if (nvml_.call("nvmlDeviceGetUUID", handle, uuid.data(), size) == 0)
-      handles_[uuid.data()] = handle;
-  }
-}
-
-GpuDriverLoad::~GpuDriverLoad() {
-  if (open_) nvml_.call("nvmlShutdown");
+  for (const NvmlGpu& gpu : nvml_.gpus())
+    if (const std::string uuid = gpu.uuid(); !uuid.empty()) gpus_.emplace(uuid, gpu);
 }
 
 double GpuDriverLoad::utilisation(const std::string& uuid) const {
-  const auto found = handles_.find(uuid);
-  std::array<unsigned, 2> percent{};  // of the units, of the memory's bus
-  if (found == handles_.end() ||
-      nvml_.call("nvmlDeviceGetUtilizationRates", found->second, percent.data()) != 0) {
-    return -1;
-  }
-  return percent[0] / 100.0;
+  const auto found = gpus_.find(uuid);
+  const auto share = found == gpus_.end() ? std::nullopt : found->second.utilisation();
+  return share ? share->units : -1;
 }
 
 struct DeviceLoad::Watched {

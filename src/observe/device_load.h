@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "device/shared_library.h"
+#include "observe/nvml_reader.h"
 #include "util/clock.h"
 
 namespace tandem {
@@ -27,20 +27,16 @@ struct DeviceReading {
   uint64_t used = 0, limit = 0;  // bytes of memory; limit 0: none known
 };
 
-// NVML, held open: starting it takes longer than asking it.
+// The driver's figure of each GPU. NVML is held open: starting it takes longer than asking it.
 class GpuDriverLoad {
  public:
   explicit GpuDriverLoad(const std::string& library);
-  ~GpuDriverLoad();
-  GpuDriverLoad(const GpuDriverLoad&) = delete;
-  GpuDriverLoad& operator=(const GpuDriverLoad&) = delete;
   // 0 to 1; -1 for a GPU it does not know or has no figure for, such as a MIG instance.
   double utilisation(const std::string& uuid) const;
 
  private:
-  SharedLibrary nvml_;
-  bool open_ = false;
-  std::map<std::string, void*> handles_;
+  NvmlReader nvml_;
+  std::map<std::string, NvmlGpu> gpus_;  // by UUID
 };
 
 class DeviceLoad {

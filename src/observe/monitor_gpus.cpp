@@ -8,11 +8,7 @@
 namespace tandem {
 namespace {
 
-// NVML's stable C interface (NVML API reference, CUDA 13).
-constexpr unsigned temperature_gpu = 0, clock_sm = 1, clock_memory = 2;
-constexpr unsigned pcie_sent = 0, pcie_received = 1;
-constexpr int success = 0;
-
+// Bits of NVML.
 constexpr std::array<std::pair<uint64_t, const char*>, 8> reasons = {{
     {0x002, "clocks set by the user"},
     {0x004, "power cap"},
@@ -24,22 +20,32 @@ constexpr std::array<std::pair<uint64_t, const char*>, 8> reasons = {{
     {0x100, "display clock"},
 }};
 
-template <class... Args>
-std::optional<unsigned> number(const SharedLibrary& nvml, const char* function, void* device,
-                               Args... args) {
-  unsigned value = 0;
-  if (nvml.call(function, device, args..., &value) != success) return std::nullopt;
-  return value;
-}
-
 std::optional<int> as_int(std::optional<unsigned> value) {
   return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
 }
 
-std::string text_of(const SharedLibrary& nvml, const char* function, void* device) {
-  std::array<char, 96> buffer{};
-  const int status = nvml.call(function, device, buffer.data(), unsigned{buffer.size()});
-  return status == success ? std::string(buffer.data()) : std::string();
+GpuState state_of(const NvmlGpu& gpu, size_t index) {
+  GpuState state{.name = fmt::format("GPU {}", index),
+                 .hardware = gpu.name(),
+                 .uuid = gpu.uuid(),
+                 .power = gpu.power(),
+                 .power_limit = gpu.power_limit(),
+                 .temperature = as_int(gpu.temperature()),
+                 .sm_clock = as_int(gpu.clock()),
+                 .sm_clock_highest = as_int(gpu.most_clock()),
+                 .memory_clock = as_int(gpu.memory_clock()),
+                 .throttled = throttle_reasons(gpu.clock_reasons().value_or(0)),
+                 .received = gpu.received(),
+                 .sent = gpu.sent()};
+  if (const auto share = gpu.utilisation()) {
+    state.utilisation = share->units;
+    state.bus_utilisation = share->bus;
+  }
+  if (const auto memory = gpu.memory()) {
+    state.total = memory->total;
+    state.used = memory->used;
+  }
+  return state;
 }
 
 }  // namespace
@@ -51,62 +57,10 @@ std::vector<std::string> throttle_reasons(uint64_t mask) {
   return words;
 }
 
-GpuMonitor::GpuMonitor(const std::string& library) : nvml_(library) {
-  open_ = nvml_ && nvml_.call("nvmlInit_v2") == success;
-  unsigned count = 0;
-  if (open_) nvml_.call("nvmlDeviceGetCount_v2", &count);
-  for (unsigned i = 0; i < count; ++i) {
-    void* handle = nullptr;
-    if (nvml_.call("nvmlDeviceGetHandleByIndex_v2", i, &handle) == success)
-      handles_.push_back(handle);
-  }
-}
-
-GpuMonitor::~GpuMonitor() {
-  if (open_) nvml_.call("nvmlShutdown");
-}
-
-GpuState GpuMonitor::read_one(void* handle) const {
-  GpuState gpu{.hardware = text_of(nvml_, "nvmlDeviceGetName", handle),
-               .uuid = text_of(nvml_, "nvmlDeviceGetUUID", handle)};
-  std::array<unsigned, 2> percent{};
-  if (nvml_.call("nvmlDeviceGetUtilizationRates", handle, percent.data()) == success) {
-    gpu.utilisation = percent[0] / 100.0;
-    gpu.bus_utilisation = percent[1] / 100.0;
-  }
-  std::array<unsigned long long, 3> memory{};  // all, free, used
-  if (nvml_.call("nvmlDeviceGetMemoryInfo", handle, memory.data()) == success) {
-    gpu.total = memory[0];
-    gpu.used = memory[2];
-  }
-  if (const auto milliwatts = number(nvml_, "nvmlDeviceGetPowerUsage", handle))
-    gpu.power = *milliwatts / 1000.0;
-  if (const auto milliwatts = number(nvml_, "nvmlDeviceGetEnforcedPowerLimit", handle))
-    gpu.power_limit = *milliwatts / 1000.0;
-  gpu.temperature = as_int(number(nvml_, "nvmlDeviceGetTemperature", handle, temperature_gpu));
-  gpu.sm_clock = as_int(number(nvml_, "nvmlDeviceGetClockInfo", handle, clock_sm));
-  gpu.sm_clock_highest = as_int(number(nvml_, "nvmlDeviceGetMaxClockInfo", handle, clock_sm));
-  gpu.memory_clock = as_int(number(nvml_, "nvmlDeviceGetClockInfo", handle, clock_memory));
-  unsigned long long mask = 0;  // older drivers know it by its older name
-  if (nvml_.call("nvmlDeviceGetCurrentClocksEventReasons", handle, &mask) == success ||
-      nvml_.call("nvmlDeviceGetCurrentClocksThrottleReasons", handle, &mask) == success)
-    gpu.throttled = throttle_reasons(mask);
-  const auto pcie = [&](unsigned which) -> std::optional<double> {
-    const auto kilobytes = number(nvml_, "nvmlDeviceGetPcieThroughput", handle, which);
-    return kilobytes ? std::optional<double>(*kilobytes * 1000.0) : std::nullopt;
-  };
-  gpu.received = pcie(pcie_received);
-  gpu.sent = pcie(pcie_sent);
-  return gpu;
-}
-
 std::vector<GpuState> GpuMonitor::read() const {
-  std::vector<GpuState> gpus;
-  for (void* handle : handles_) {
-    gpus.push_back(read_one(handle));
-    gpus.back().name = fmt::format("GPU {}", gpus.size() - 1);
-  }
-  return gpus;
+  std::vector<GpuState> states;
+  for (const NvmlGpu& gpu : gpus_) states.push_back(state_of(gpu, states.size()));
+  return states;
 }
 
 GpuState state_of(const DeviceReading& simulated) {

@@ -1,5 +1,5 @@
-// The state of every GPU of the machine, as the driver tells it (NVML, opened at run time). No CUDA
-// context is made: a monitor takes no memory from the runs it watches.
+// The state of every GPU of the machine, as the driver tells it (nvml_reader.h): a monitor takes no
+// memory from the runs it watches.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "device/shared_library.h"
 #include "observe/device_load.h"
+#include "observe/nvml_reader.h"
 
 namespace tandem {
 
@@ -33,19 +33,15 @@ std::vector<std::string> throttle_reasons(uint64_t mask);
 
 class GpuMonitor {
  public:
-  explicit GpuMonitor(const std::string& library = nvml_library());
-  ~GpuMonitor();
-  GpuMonitor(const GpuMonitor&) = delete;
-  GpuMonitor& operator=(const GpuMonitor&) = delete;
+  explicit GpuMonitor(const std::string& library = nvml_library())
+      : nvml_(library), gpus_(nvml_.gpus()) {}
 
   // Empty where there is no driver. Takes about 40 ms a GPU, in which PCIe is measured.
   std::vector<GpuState> read() const;
 
  private:
-  GpuState read_one(void* handle) const;
-  SharedLibrary nvml_;
-  bool open_ = false;
-  std::vector<void*> handles_;
+  NvmlReader nvml_;
+  std::vector<NvmlGpu> gpus_;
 };
 
 // A simulated GPU of this process, in the same words.

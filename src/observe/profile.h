@@ -45,8 +45,15 @@ struct ProfiledReplica {
 // Seconds a step over the same batch, of the fastest round each.
 struct ProfileCost {
   double plain = 0, timed = 0, traced = 0;
+  double noise = 0;  // by what share the two fastest rounds of one kind differ, of the worst kind
   double timing() const { return plain > 0 ? timed / plain - 1 : 0; }
   double tracing() const { return plain > 0 ? traced / plain - 1 : 0; }
+  // Whether the three can be compared: on a machine busy with other things they cannot, which also
+  // shows in profiled steps that seem to be faster.
+  bool told() const {
+    constexpr double most = 0.05;
+    return plain > 0 && noise <= most && timing() >= -most && tracing() >= -most;
+  }
 };
 
 // Of generating, beside the parts of a batch that is alone on its device.

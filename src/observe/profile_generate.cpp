@@ -194,7 +194,7 @@ class MusicProfile {
       linked_trace.stop(operations, kernels);
       profile_.work_failure = kernels.failure.empty() ? captured.failure : kernels.failure;
       for (ProfiledReplica& found : profile_.replicas)
-        found.rates = kernel_rates({{.operations = operations, .kernels = kernels}}, captured, 1,
+        found.rates = kernel_rates({.operations = operations, .kernels = kernels}, captured, 1,
                                    found.device->info().cuda_index);
     } catch (const std::exception& error) {
       profile_.work_failure = explain_with_torch(error).sentence;

@@ -26,6 +26,15 @@ Json work_json(const std::vector<WorkRow>& rows) {
   return list;
 }
 
+// Shares are null where the machine was too busy to tell them.
+Json cost_json(const ProfileCost& cost) {
+  if (cost.plain <= 0) return {};
+  const auto told = [&](double share) { return cost.told() ? Json(share) : Json(); };
+  return {{"plain_step_ms", 1e3 * cost.plain},   {"timed_step_ms", 1e3 * cost.timed},
+          {"traced_step_ms", 1e3 * cost.traced}, {"noise", cost.noise},
+          {"timing", told(cost.timing())},       {"tracing", told(cost.tracing())}};
+}
+
 Json overlap_json(const Overlap& overlap) {
   return {{"ms", 1e3 * overlap.seconds},
           {"hidden_ms", 1e3 * overlap.hidden},
@@ -110,12 +119,7 @@ std::string profile_json(const Profile& profile) {
       profile.kernels.failure.empty() ? Json() : Json(profile.kernels.failure);
   document["work_failure"] = profile.work_failure.empty() ? Json() : Json(profile.work_failure);
   document["operations_dropped"] = profile.operations.dropped;
-  document["cost"] = profile.cost.plain > 0 ? Json{{"plain_step_ms", 1e3 * profile.cost.plain},
-                                                   {"timed_step_ms", 1e3 * profile.cost.timed},
-                                                   {"traced_step_ms", 1e3 * profile.cost.traced},
-                                                   {"timing", profile.cost.timing()},
-                                                   {"tracing", profile.cost.tracing()}}
-                                            : Json();
+  document["cost"] = cost_json(profile.cost);
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

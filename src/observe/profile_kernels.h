@@ -3,7 +3,9 @@
 // nothing to trace and nothing is said.
 //
 // A linked trace also tells which operation of the host launched a kernel, as far as it was not
-// captured; it is dearer.
+// captured; it is dearer. Of a long one a few links are missing: the driver's records come in
+// buffers of 4 MiB that Kineto reads in no particular order, and a kernel whose launch is in a
+// buffer it has not read yet stays without one.
 #pragma once
 
 #include <cstdint>

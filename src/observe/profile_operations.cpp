@@ -157,19 +157,20 @@ void OperationTrace::State::end(const at::RecordFunction& function, Open& open) 
   const bool moves = kind == WorkKind::noted || (open.leaf && kind != WorkKind::none);
   LogicalDevice* device = DeviceScope::current();
   const std::vector<c10::IValue>& outputs = function.outputs();
-  record.operations.push_back(
-      {.name = open.name,
-       .device = device,
-       .start = open.start,
-       .end = ended,
-       .self = took - open.inside,
-       .flops = open.flops,
-       .bytes = moves ? open.bytes + bytes_of(c10::ArrayRef<const c10::IValue>(outputs.data(),
-                                                                               outputs.size()))
-                      : 0,
-       .used = device ? device->memory().used() : 0,
-       .order = open.order,
-       .parent = open.parent});
+  // What is written to a given tensor was counted among the inputs.
+  const bool given = std::string_view(function.overload_name()).ends_with("out");
+  const double written =
+      given ? 0 : bytes_of(c10::ArrayRef<const c10::IValue>(outputs.data(), outputs.size()));
+  record.operations.push_back({.name = open.name,
+                               .device = device,
+                               .start = open.start,
+                               .end = ended,
+                               .self = took - open.inside,
+                               .flops = open.flops,
+                               .bytes = moves ? open.bytes + written : 0,
+                               .used = device ? device->memory().used() : 0,
+                               .order = open.order,
+                               .parent = open.parent});
 }
 
 OperationTrace::OperationTrace(Clock::time_point origin, size_t most)

@@ -118,7 +118,7 @@ std::vector<Tile> tiles_of(const Profile& profile, const StepFigures& step) {
       {percent(step.accounted), fmt::format("of a {} accounted for", step_word(profile))}};
   for (const PartRow& part : step.parts)
     if (part.name == "wait for data") tiles.push_back({percent(part.share), "waiting for data"});
-  if (profile.cost.plain > 0)
+  if (profile.cost.told())
     tiles.push_back({fmt::format("{:+.1f} %", 100 * profile.cost.timing()), "cost of the timing"});
   return tiles;
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <exception>
 #include <thread>
@@ -83,23 +84,41 @@ double seconds_of_work(bool cuda, bool whole_program) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+ProfileCost cost_of(const CostRounds& rounds) {
+  ProfileCost cost;
+  const auto fastest = [&](std::vector<double> seconds) {
+    std::ranges::sort(seconds);
+    if (seconds.size() > 1 && seconds[0] > 0)
+      cost.noise = std::max(cost.noise, seconds[1] / seconds[0] - 1);
+    return seconds.empty() ? 0 : seconds.front();
+  };
+  cost.plain = fastest(rounds.plain);
+  cost.timed = fastest(rounds.timed);
+  cost.traced = fastest(rounds.traced);
+  return cost;
+}
+
 ProfileCost measure_cost(int64_t rounds, bool cuda, Clock::time_point origin,
                          const std::function<double(bool)>& again) {
   if (rounds == 0) return {};
   again(false);
-  std::vector<double> plain, timed, traced;
-  for (int64_t round = 0; round < rounds; ++round) {
-    plain.push_back(again(false));
-    timed.push_back(again(true));
-    DoubleTrace trace(cuda, /*linked=*/false, origin);
-    traced.push_back(again(true));
-    OperationRecord operations;
-    KernelRecord kernels;
-    trace.stop(operations, kernels);
-  }
-  // Whatever else the machine does only makes a round slower.
-  using std::ranges::min;
-  return {min(plain), min(timed), min(traced)};
+  CostRounds all;
+  const std::array<std::function<void()>, 3> kinds = {
+      [&] { all.plain.push_back(again(false)); }, [&] { all.timed.push_back(again(true)); },
+      [&] {
+        DoubleTrace trace(cuda, /*linked=*/false, origin);
+        all.traced.push_back(again(true));
+        OperationRecord operations;
+        KernelRecord kernels;
+        trace.stop(operations, kernels);
+      }};
+  const auto enough = [&](int64_t done) {
+    return done >= 2 * rounds || (done >= rounds && cost_of(all).told());
+  };
+  for (int64_t round = 0; !enough(round); ++round)
+    for (size_t i = 0; i < kinds.size(); ++i)
+      kinds[(static_cast<size_t>(round) + i) % kinds.size()]();
+  return cost_of(all);
 }
 
 DoubleTrace::DoubleTrace(bool cuda, bool linked, Clock::time_point origin)

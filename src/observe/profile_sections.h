@@ -27,9 +27,17 @@ void note_memory(Profile& profile, size_t rank, const char* rest);
 // long as the clock says.
 double seconds_of_work(bool cuda, bool whole_program);
 
+// Seconds a step, of every round.
+struct CostRounds {
+  std::vector<double> plain, timed, traced;
+};
+// The fastest of each counts: whatever else the machine does only makes a round slower.
+ProfileCost cost_of(const CostRounds& rounds);
+
 // `again` works on the same batch, recorded or not, and returns seconds a step. Plain, recorded and
-// traced follow each other `rounds` times, so that a machine that grows slower meanwhile is slower
-// for all three; the fastest of each counts.
+// traced follow each other `rounds` times, each round beginning with another of them, so that a
+// machine that grows slower or faster meanwhile does so for all three; up to twice as often while
+// the rounds differ too much to tell.
 ProfileCost measure_cost(int64_t rounds, bool cuda, Clock::time_point origin,
                          const std::function<double(bool recorded)>& again);
 

@@ -211,7 +211,7 @@ std::vector<WorkRow> kernel_rows(const Profile& profile, size_t rank) {
   }
   for (auto& [name, sum] : sums) {
     const auto rate = replica.rates.find(name);
-    if (rate == replica.rates.end()) continue;
+    if (rate == replica.rates.end() || !rate->second.told()) continue;
     sum.flops = rate->second.flops * sum.whole;
     sum.bytes = rate->second.bytes * sum.whole;
   }

@@ -117,6 +117,20 @@ std::string overlap_line(const char* name, const Overlap& overlap) {
                      1e3 * overlap.seconds, percent(overlap.hidden / overlap.seconds));
 }
 
+std::string cost_line(const Profile& profile) {
+  const ProfileCost& cost = profile.cost;
+  if (cost.plain <= 0) return "";
+  if (!cost.told())
+    return fmt::format(
+        "the profiling itself: the machine was too busy to tell; the same {} took from {:.3f} ms "
+        "without it, {:.3f} ms timed, {:.3f} ms traced, and rounds differed by {:.0f} %\n",
+        step_word(profile), 1e3 * cost.plain, 1e3 * cost.timed, 1e3 * cost.traced,
+        100 * cost.noise);
+  return fmt::format(
+      "the profiling itself: a {} takes {:.3f} ms without it, {:+.1f} % timed, {:+.1f} % traced\n",
+      step_word(profile), 1e3 * cost.plain, 100 * cost.timing(), 100 * cost.tracing());
+}
+
 }  // namespace
 
 std::string profile_text(const Profile& profile) {
@@ -139,13 +153,7 @@ std::string profile_text(const Profile& profile) {
     text += fmt::format("kernels could not be traced: {}\n", profile.kernels.failure);
   if (!profile.work_failure.empty())
     text += fmt::format("the work of kernels could not be told: {}\n", profile.work_failure);
-  if (profile.cost.plain > 0)
-    text += fmt::format(
-        "the profiling itself: a {} takes {:.3f} ms without it, {:+.1f} % timed, {:+.1f} % "
-        "traced\n",
-        step_word(profile), 1e3 * profile.cost.plain, 100 * profile.cost.timing(),
-        100 * profile.cost.tracing());
-  return text;
+  return text + cost_line(profile);
 }
 
 }  // namespace tandem

@@ -2,13 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "device/device_scope.h"
 #include "device/logical_device.h"
 #include "device/torch_errors.h"
-#include "observe/profile_recorder.h"
 #include "observe/profile_sections.h"
 #include "tandem/config.h"
 #include "train/learner.h"
@@ -23,65 +19,49 @@ constexpr int64_t captured_steps = 3;
 struct Traced {
   OperationRecord operations;
   KernelRecord kernels;
-  std::vector<RecordedStep> steps;
 };
 
 class WorkSteps {
  public:
-  explicit WorkSteps(const TrainingWork& work)
+  // `captured`: as in a run. Otherwise passes and updates run as they are in every step.
+  WorkSteps(const TrainingWork& work, bool captured)
       : work_(work),
-        replica_(work.device, work.stage.make_learner(work.device), work.training, nullptr) {}
+        training_(with_graphs(work.training, captured)),
+        replica_(work.device, work.stage.make_learner(work.device), training_, nullptr) {}
 
-  // `other`: with a batch the replica takes for one of a shape it has not met, whose passes
-  // therefore run as they are.
-  Traced take(int64_t steps, bool linked, bool other) {
-    StepRecorder recorder(work_.device, origin_, steps);
-    DoubleTrace trace(/*cuda=*/true, linked, origin_);
-    Traced traced;
-    for (int64_t i = 0; i < steps; ++i) {
-      recorder.begin_step(next_);
-      step(other, &recorder);
-      recorder.end_step();
-    }
+  void take(int64_t steps) {
+    for (int64_t i = 0; i < steps; ++i)
+      replica_.step({.step = next_++,
+                     .learning_rate = work_.learning_rate,
+                     .batch = [this](int64_t) { return &work_.batch; }});
     work_.device.compute_stream().synchronize();
-    traced.steps = recorder.take();
+  }
+
+  Traced trace(int64_t steps, bool linked) {
+    DoubleTrace trace(/*cuda=*/true, linked, Clock::now());
+    take(steps);
+    Traced traced;
     trace.stop(traced.operations, traced.kernels);
     return traced;
   }
 
-  void step(bool other, StepRecorder* recorder = nullptr) {
-    Batch batch;
-    replica_.step({.step = next_++,
-                   .learning_rate = work_.learning_rate,
-                   .batch =
-                       [&](int64_t) {
-                         batch = work_.batch;
-                         if (other) batch.whole_rows += ++others_;
-                         return &batch;
-                       },
-                   .observer = recorder});
-  }
-
  private:
+  static TrainingConfig with_graphs(TrainingConfig training, bool captured) {
+    training.enable_graph_mode = training.enable_graph_mode && captured;
+    return training;
+  }
   const TrainingWork& work_;
-  const Clock::time_point origin_ = Clock::now();
+  const TrainingConfig training_;
   Replica replica_;
-  int64_t next_ = 1, others_ = 0;
+  int64_t next_ = 1;
 };
 
-// Updates run as they are in the first step only; of the rest of that step nothing is taken, for
-// what passes do for the first time is not what they do later.
-void keep_work_of_updates(Traced& first) {
-  std::vector<TimeSpan> updates;
-  for (const RecordedStep& step : first.steps)
-    for (const RecordedPart& part : step.parts)
-      if (part.kind == &kind_of(StepPart::optimizer)) updates.push_back(part.host);
-  for (TracedOperation& operation : first.operations.operations) {
-    const bool updating = std::ranges::any_of(updates, [&](const TimeSpan& span) {
-      return operation.start >= span.start && operation.end <= span.end;
-    });
-    if (!updating) operation.flops = operation.bytes = 0;
-  }
+// A replica of its own each, one after the other: both need the memory. What the first steps do
+// once (libraries choose and load kernels, passes are captured) is not traced.
+Traced traced(const TrainingWork& work, bool captured) {
+  WorkSteps steps(work, captured);
+  steps.take(captured ? 3 : 2);
+  return steps.trace(captured ? captured_steps : 1, /*linked=*/!captured);
 }
 
 }  // namespace
@@ -89,16 +69,10 @@ void keep_work_of_updates(Traced& first) {
 KernelRates rates_of_training(const TrainingWork& work, std::string& failure) {
   try {
     DeviceScope scope(work.device);
-    WorkSteps steps(work);
-    Traced first = steps.take(1, /*linked=*/true, /*other=*/false);
-    keep_work_of_updates(first);
-    for (int i = 0; i < 2; ++i) steps.step(/*other=*/false);  // captured, then replayed
-    const Traced pass = steps.take(1, /*linked=*/true, /*other=*/true);
-    const Traced captured = steps.take(captured_steps, /*linked=*/false, /*other=*/false);
-    for (const Traced* one : std::initializer_list<const Traced*>{&first, &pass, &captured})
-      if (!one->kernels.failure.empty()) failure = one->kernels.failure;
-    return kernel_rates({{.operations = pass.operations, .kernels = pass.kernels},
-                         {.operations = first.operations, .kernels = first.kernels}},
+    const Traced linked = traced(work, /*captured=*/false);
+    const Traced captured = traced(work, /*captured=*/true);
+    failure = linked.kernels.failure.empty() ? captured.kernels.failure : linked.kernels.failure;
+    return kernel_rates({.operations = linked.operations, .kernels = linked.kernels},
                         captured.kernels, captured_steps, work.device.info().cuda_index);
   } catch (const std::exception& error) {
     failure = explain_with_torch(error).sentence;

@@ -1,5 +1,6 @@
-// How much work the kernels of a training step are: a replica of its own, alone on its device,
-// takes a few steps on one batch, some as they are and some captured (profile_attribution.h).
+// How much work the kernels of a training step are: two replicas, one after the other and each
+// alone on its device, take a few steps on one batch, the first as they are and the second captured
+// (profile_attribution.h).
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ struct StepPath {
   double seconds = 0;  // a step
 };
 
-// In order: as all were before, each choice alone, all.
+// From the oldest choice to the newest.
 std::vector<StepPath> measure_step_paths(const std::function<double(const FewRows&)>& seconds);
 
 // The decode loop of one clip; empty where steps are not made of these kernels.

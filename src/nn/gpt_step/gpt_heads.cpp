@@ -6,7 +6,6 @@
 #include <cuda_bf16.h>
 
 #include "nn/gpt_step/gpt_walk.h"
-#include "nn/new_kernels.h"
 
 namespace tandem {
 namespace {
@@ -201,8 +200,7 @@ void GptWalk::tune(int64_t places) {
     // The kernel alone reads and writes what is four times as wide, at about 3.3 TB/s of an H200.
     const float alone = static_cast<float>(places * 4 * sizes_.width * 4) / 3.3e9f;
     // What is computed again must have the same bits.
-    gelu_in_product_ =
-        new_kernel("gelu") && !options_.recompute && together > 0 && together < apart + alone;
+    gelu_in_product_ = !options_.recompute && together > 0 && together < apart + alone;
   }
 
   const at::Tensor scratch =

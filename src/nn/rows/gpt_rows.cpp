@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "nn/rows/music_kernels.h"
 #include "nn/rows/packed_weight.h"
+#include "nn/rows/whole_step_layers.h"
 
 namespace tandem {
 namespace {
@@ -50,6 +50,37 @@ GptRows::GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, in
   if (weights.final_norm.weight.defined())
     final_norm_ = {on_device(weights.final_norm.weight), on_device(weights.final_norm.bias)};
   head_ = pack(weights.head, weights.head_bias);
+  whole_ = whole_step_table();
+  const auto ints = at::TensorOptions(at::kCUDA).dtype(at::kInt);
+  words_ = at::full({whole_step_words(static_cast<int64_t>(layers_.size()))}, -1, ints);
+  turn_ = at::zeros({1}, ints);
+}
+
+// Pointers of all layers, for the kernel that runs them in one go.
+at::Tensor GptRows::whole_step_table() const {
+  std::vector<WholeStepLayer> table;
+  for (const Layer& layer : layers_) {
+    table.push_back({.qkv = layer.qkv.packed.const_data_ptr(),
+                     .project = layer.project.packed.const_data_ptr(),
+                     .expand = layer.expand.packed.const_data_ptr(),
+                     .contract = layer.contract.packed.const_data_ptr(),
+                     .qkv_bias = layer.qkv.bias.const_data_ptr<float>(),
+                     .project_bias = layer.project.bias.const_data_ptr<float>(),
+                     .expand_bias = layer.expand.bias.const_data_ptr<float>(),
+                     .contract_bias = layer.contract.bias.const_data_ptr<float>(),
+                     .norm_self = {layer.norm1_weight.const_data_ptr<float>(),
+                                   layer.norm1_bias.const_data_ptr<float>()},
+                     .norm_inner = {layer.norm2_weight.const_data_ptr<float>(),
+                                    layer.norm2_bias.const_data_ptr<float>()},
+                     .keys = layer.keys.mutable_data_ptr(),
+                     .values = layer.values.mutable_data_ptr()});
+  }
+  return whole_step_layers(table);
+}
+
+bool GptRows::runs_whole(int64_t rows) const {
+  return few_rows_.whole && layers_.front().qkv.inner == width_ &&
+         whole_step_runs(static_cast<int>(rows), width_, heads_, layers_.front().contract.inner);
 }
 
 void GptRows::join_weights(Layer& layer) {
@@ -109,17 +140,26 @@ void GptRows::norm_rows(int64_t rows, const at::Tensor& weight, const at::Tensor
 
 void GptRows::run(int64_t rows, const RowPlaces& places, bool one_row_a_place,
                   cudaStream_t stream) {
+  if (one_row_a_place && runs_whole(rows)) {
+    launch_whole_step({.half = half_,
+                       .rows = static_cast<int>(rows),
+                       .layers = static_cast<int>(layers_.size()),
+                       .layer = static_cast<const WholeStepLayer*>(whole_.const_data_ptr()),
+                       .positions = static_cast<int>(positions_),
+                       .x = x_.mutable_data_ptr<float>(),
+                       .places = places,
+                       .words = reinterpret_cast<uint32_t*>(words_.mutable_data_ptr<int32_t>()),
+                       .turn = reinterpret_cast<uint32_t*>(turn_.mutable_data_ptr<int32_t>())},
+                      stream);
+    return;
+  }
   // With few rows every block makes the norms it needs: cheaper than a kernel for them.
   const bool few = rows <= 4;
-  const bool joins = few_rows_.joined && one_row_a_place &&
-                     joined_attention_runs(static_cast<int>(rows), static_cast<int>(width_),
-                                           static_cast<int>(width_ / heads_));
   const auto normed = [&](RowProduct call, const at::Tensor& weight, const at::Tensor& bias) {
     if (few) {
       call.norm_input = x_.const_data_ptr<float>();
       call.norm_width = static_cast<int>(width_);
       call.norm = {weight.const_data_ptr<float>(), bias.const_data_ptr<float>()};
-      call.roomy = few_rows_.roomy;
     } else {
       norm_rows(rows, weight, bias, stream);
     }
@@ -129,7 +169,7 @@ void GptRows::run(int64_t rows, const RowPlaces& places, bool one_row_a_place,
     Layer& layer = layers_[i];
     // At few rows the step waits for memory, so kernels call for the weights of later ones: memory
     // is then busy all the time, and not only while a product runs.
-    const auto ahead_of = [&](auto call, const Product& first, const Product& last) {
+    const auto ahead_of = [&](RowProduct call, const Product& first, const Product& last) {
       if (rows <= row_block) {
         const auto* begin = static_cast<const char*>(first.packed.const_data_ptr());
         const auto* end = static_cast<const char*>(last.packed.const_data_ptr());
@@ -144,41 +184,21 @@ void GptRows::run(int64_t rows, const RowPlaces& places, bool one_row_a_place,
                           .heads = static_cast<int>(heads_),
                           .head_width = static_cast<int>(width_ / heads_),
                           .positions = static_cast<int>(positions_)};
-    if (joins) {
-      launch_joined_attention(
-          ahead_of(JoinedAttention{.half = half_,
-                                   .rows = static_cast<int>(rows),
-                                   .width = static_cast<int>(width_),
-                                   .inner = static_cast<int>(inner_),
-                                   .x = x_.const_data_ptr<float>(),
-                                   .norm = {layer.norm1_weight.const_data_ptr<float>(),
-                                            layer.norm1_bias.const_data_ptr<float>()},
-                                   .weight = layer.qkv.packed.const_data_ptr(),
-                                   .bias = layer.qkv.bias.const_data_ptr<float>(),
-                                   .places = places,
-                                   .grouped = true,
-                                   .cache = cache,
-                                   .early = i > 0,
-                                   .packed_out = packed_.mutable_data_ptr()},
-                   layer.project, layer.expand),
-          stream);
-    } else {
-      RowProduct qkv = normed(product(layer.qkv, rows), layer.norm1_weight, layer.norm1_bias);
-      qkv.output = RowOutput::query_key_value;
-      qkv.out = queries_.mutable_data_ptr<float>();
-      qkv.places = places;
-      qkv.cache = cache;
-      launch_row_product(ahead_of(qkv, layer.project, layer.expand), stream);
-      launch_row_attention({.half = half_,
-                            .rows = static_cast<int>(rows),
-                            .inner = static_cast<int>(inner_),
-                            .queries = queries_.const_data_ptr<float>(),
-                            .places = places,
-                            .cache = cache,
-                            .early = few_rows_.early && one_row_a_place && rows <= row_block,
-                            .packed_out = packed_.mutable_data_ptr()},
-                           stream);
-    }
+    RowProduct qkv = normed(product(layer.qkv, rows), layer.norm1_weight, layer.norm1_bias);
+    qkv.output = RowOutput::query_key_value;
+    qkv.out = queries_.mutable_data_ptr<float>();
+    qkv.places = places;
+    qkv.cache = cache;
+    launch_row_product(ahead_of(qkv, layer.project, layer.expand), stream);
+    launch_row_attention({.half = half_,
+                          .rows = static_cast<int>(rows),
+                          .inner = static_cast<int>(inner_),
+                          .queries = queries_.const_data_ptr<float>(),
+                          .places = places,
+                          .cache = cache,
+                          .early = few_rows_.early && one_row_a_place && rows <= row_block,
+                          .packed_out = packed_.mutable_data_ptr()},
+                         stream);
     RowProduct project = product(layer.project, rows);
     project.output = RowOutput::add;
     project.out = x_.mutable_data_ptr<float>();

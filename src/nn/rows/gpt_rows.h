@@ -43,6 +43,10 @@ class GptRows {
   const at::Tensor& step() const { return step_; }
   const at::Tensor& drawn() const { return drawn_; }
   const at::Tensor& logits() const { return logits_; }  // [R, codes]
+  size_t layers() const { return layers_.size(); }
+  // Of all places: [P, H, C, head_pad] half.
+  const at::Tensor& keys(size_t layer) const { return layers_[layer].keys; }
+  const at::Tensor& values(size_t layer) const { return layers_[layer].values; }
 
   // All layers over the first `rows` rows of x. `one_row_a_place`: no row reads keys and values of
   // another row of this call, and launch_row_begin comes before it.
@@ -72,6 +76,8 @@ class GptRows {
   Product pack(const at::Tensor& weight, const at::Tensor& bias) const;
   static void join_weights(Layer& layer);
   RowProduct product(const Product& weights, int64_t rows) const;
+  at::Tensor whole_step_table() const;
+  bool runs_whole(int64_t rows) const;
   void norm_rows(int64_t rows, const at::Tensor& weight, const at::Tensor& bias,
                  cudaStream_t stream);
 
@@ -81,6 +87,7 @@ class GptRows {
   std::vector<Layer> layers_;
   GptRowsWeights::Norm last_norm_, final_norm_;
   Product head_;
+  at::Tensor whole_, words_, turn_;  // for launch_whole_step
   at::Tensor x_, queries_, packed_, packed_wide_, logits_, place_, position_, step_, drawn_;
 };
 

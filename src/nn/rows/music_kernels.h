@@ -66,33 +66,6 @@ struct MusicAttention {
 void launch_music_attention(const MusicAttention& call, cudaStream_t stream);
 int music_attention_splits(int rows, int heads);  // as many as fill the GPU
 
-// Norm, product of queries (keys, values) and attention of few rows in one kernel, where that runs:
-// the same bits as a RowProduct with `norm_input` and a MusicAttention (`grouped`: a RowAttention)
-// after it, in less time, because at few rows every kernel is mostly waiting for the one before it.
-// One row a place.
-struct JoinedAttention {
-  RowHalf half = RowHalf::fp16;
-  int rows = 1, width = 0, inner = 0;  // inner: padded width
-  const float* x = nullptr;            // [R, D]
-  RowNorm norm;
-  const void* weight = nullptr;  // packed: q | k | v, or q alone with `last`
-  const float* bias = nullptr;   // of all of them, or null
-  const void* next_weight = nullptr;
-  int64_t next_bytes = 0;
-  RowPlaces places;
-  bool grouped = false;           // sums in RowAttention's order
-  const int32_t* last = nullptr;  // as in MusicAttention: set for a caption
-  KeyValues cache;                // of halves
-  // Places, positions and earlier keys and values are there before the kernel before this one has
-  // ended; not so when that one fills the places.
-  bool early = false;
-  double positions = 0;  // that all rows attend to together, where it is known, for traces
-  void* packed_out = nullptr;
-};
-// On the current device: clusters, heads of 64, widths up to 1024, four rows.
-bool joined_attention_runs(int rows, int width, int head_width);
-void launch_joined_attention(const JoinedAttention& call, cudaStream_t stream);
-
 struct MusicDrawSettings {
   int64_t first;  // number of the draw of column 1
   double top_p;

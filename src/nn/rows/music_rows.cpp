@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "nn/rows/packed_weight.h"
+#include "nn/rows/whole_step_layers.h"
 #include "nn/work_note.h"
 
 namespace tandem {
@@ -82,7 +83,8 @@ void MusicRows::release() {
   shape_ = {};
   x_ = queries_ = packed_ = packed_wide_ = logits_ = place_ = position_ = own_row_ = zeros_ =
       at::Tensor();
-  new_keys_ = new_values_ = partial_ = arrived_ = text_last_ = at::Tensor();
+  new_keys_ = new_values_ = partial_ = arrived_ = text_last_ = whole_ = words_ = turn_ =
+      at::Tensor();
   for (Layer& layer : layers_)
     layer.keys = layer.values = layer.key_scales = layer.value_scales = layer.text_keys =
         layer.text_values = at::Tensor();
@@ -123,6 +125,9 @@ void MusicRows::reserve(const MusicRowsShape& shape) {
   arrived_ = at::zeros({partial_.size(0), heads_}, ints);
   text_last_ = at::zeros({shape.clips}, ints);
   text_lengths_.assign(static_cast<size_t>(shape.clips), 0);
+  whole_ = whole_step_table();
+  words_ = at::full({whole_step_words(static_cast<int64_t>(layers_.size()))}, -1, ints);
+  turn_ = at::zeros({1}, ints);
   shape_ = shape;
 }
 
@@ -166,7 +171,6 @@ RowProduct MusicRows::normed(const Product& weights, int64_t rows, const Norm& n
     call.norm_input = floats_of(x_);
     call.norm_width = static_cast<int>(width_);
     call.norm = of;
-    call.roomy = few_rows_.roomy;
   } else {
     launch_row_norm({.half = half_,
                      .rows = static_cast<int>(rows),
@@ -233,8 +237,7 @@ namespace {
 
 // At few rows a step waits for memory, so products call for the weights of later ones: memory is
 // then busy all the time, and not only while a product runs.
-template <class Call>
-Call ahead_of(Call call, const at::Tensor& first, const at::Tensor& last) {
+RowProduct ahead_of(RowProduct call, const at::Tensor& first, const at::Tensor& last) {
   if (call.rows > row_block) return call;
   const auto* begin = static_cast<const char*>(first.const_data_ptr());
   const auto* end = static_cast<const char*>(last.const_data_ptr());
@@ -245,45 +248,11 @@ Call ahead_of(Call call, const at::Tensor& first, const at::Tensor& last) {
 
 }  // namespace
 
-// An 8-bit cache is written by the attention itself, which the joined kernel does not do.
-bool MusicRows::joins(int64_t rows, bool text) const {
-  return few_rows_.joined && one_row_a_place_ && (text || !eight_bits_) &&
-         joined_attention_runs(static_cast<int>(rows), static_cast<int>(width_),
-                               static_cast<int>(head_width_));
-}
-
-JoinedAttention MusicRows::joined(Layer& layer, int64_t rows, bool text) const {
-  const Norm& norm = text ? layer.norm_cross : layer.norm_self;
-  return {.half = half_,
-          .rows = static_cast<int>(rows),
-          .width = static_cast<int>(width_),
-          .inner = static_cast<int>(inner_),
-          .x = floats_of(x_),
-          .norm = {floats_of(norm.weight), floats_of(norm.bias)},
-          .weight = (text ? layer.cross_query : layer.qkv).packed.const_data_ptr(),
-          .places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()},
-          .last = text ? text_last_.const_data_ptr<int32_t>() : nullptr,
-          .cache = text ? cache_of(layer.text_keys, layer.text_values)
-                        : cache_of(layer.keys, layer.values),
-          .early = true,
-          .positions = attended_positions(rows, text),
-          .packed_out = packed_.mutable_data_ptr()};
-}
-
-// `first`: of the layers, behind launch_music_begin.
-void MusicRows::self_block(Layer& layer, bool first, int64_t rows, cudaStream_t stream) {
+void MusicRows::self_block(Layer& layer, int64_t rows, cudaStream_t stream) {
   RowProduct project = product(layer.project, rows);
   project.output = RowOutput::add;
   project.out = x_.mutable_data_ptr<float>();
   project = ahead_of(project, layer.expand.packed, layer.expand.packed);
-  if (joins(rows, /*text=*/false)) {
-    JoinedAttention call = joined(layer, rows, /*text=*/false);
-    call.early = !first;
-    launch_joined_attention(ahead_of(call, layer.project.packed, layer.cross_project.packed),
-                            stream);
-    launch_row_product(project, stream);
-    return;
-  }
   RowProduct qkv = normed(layer.qkv, rows, layer.norm_self, stream);
   qkv.output = RowOutput::query_key_value;
   qkv.out = queries_.mutable_data_ptr<float>();
@@ -300,17 +269,13 @@ void MusicRows::self_block(Layer& layer, bool first, int64_t rows, cudaStream_t 
 }
 
 void MusicRows::cross_block(Layer& layer, int64_t rows, cudaStream_t stream) {
-  if (joins(rows, /*text=*/true)) {
-    launch_joined_attention(joined(layer, rows, /*text=*/true), stream);
-  } else {
-    RowProduct query = normed(layer.cross_query, rows, layer.norm_cross, stream);
-    query.output = RowOutput::query_key_value;  // only the first part of it
-    query.out = queries_.mutable_data_ptr<float>();
-    query.places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()};
-    query.cache = cache_of(layer.text_keys, layer.text_values);
-    launch_row_product(query, stream);
-    attend(layer, rows, /*text=*/true, stream);
-  }
+  RowProduct query = normed(layer.cross_query, rows, layer.norm_cross, stream);
+  query.output = RowOutput::query_key_value;  // only the first part of it
+  query.out = queries_.mutable_data_ptr<float>();
+  query.places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()};
+  query.cache = cache_of(layer.text_keys, layer.text_values);
+  launch_row_product(query, stream);
+  attend(layer, rows, /*text=*/true, stream);
   RowProduct project = product(layer.cross_project, rows);
   project.output = RowOutput::add;
   project.out = x_.mutable_data_ptr<float>();
@@ -333,11 +298,58 @@ void MusicRows::inner_block_of(Layer& layer, const Product& after, int64_t rows,
 
 void MusicRows::run(int64_t rows, int64_t reading, bool one_row_a_place, cudaStream_t stream) {
   one_row_a_place_ = one_row_a_place;
+  // An 8-bit cache is written by the attention itself, which the one kernel does not do.
+  if (few_rows_.whole && one_row_a_place && !eight_bits_ && inner_ == width_ &&
+      whole_step_runs(static_cast<int>(rows), width_, heads_, layers_.front().contract.inner))
+    return run_whole(rows, reading, stream);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    self_block(layers_[i], /*first=*/i == 0, rows, stream);
+    self_block(layers_[i], rows, stream);
     if (reading > 0) cross_block(layers_[i], reading, stream);
     inner_block_of(layers_[i], i + 1 < layers_.size() ? layers_[i + 1].qkv : head_, rows, stream);
   }
+}
+
+void MusicRows::run_whole(int64_t rows, int64_t reading, cudaStream_t stream) {
+  launch_whole_step(
+      {.half = half_,
+       .music = true,
+       .rows = static_cast<int>(rows),
+       .reading = static_cast<int>(reading),
+       .layers = static_cast<int>(layers_.size()),
+       .layer = static_cast<const WholeStepLayer*>(whole_.const_data_ptr()),
+       .positions = static_cast<int>(shape_.positions),
+       .text_positions = static_cast<int>(shape_.text),
+       .x = x_.mutable_data_ptr<float>(),
+       .places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()},
+       .text_last = text_last_.const_data_ptr<int32_t>(),
+       .words = reinterpret_cast<uint32_t*>(words_.mutable_data_ptr<int32_t>()),
+       .turn = reinterpret_cast<uint32_t*>(turn_.mutable_data_ptr<int32_t>()),
+       .positions_read = attended_positions(rows, false) + attended_positions(reading, true)},
+      stream);
+}
+
+// Pointers of all layers, for the kernel that runs them in one go.
+at::Tensor MusicRows::whole_step_table() const {
+  const auto norm = [](const Norm& of) {
+    return RowNorm{floats_of(of.weight), floats_of(of.bias)};
+  };
+  std::vector<WholeStepLayer> table;
+  for (const Layer& layer : layers_) {
+    table.push_back({.qkv = layer.qkv.packed.const_data_ptr(),
+                     .project = layer.project.packed.const_data_ptr(),
+                     .expand = layer.expand.packed.const_data_ptr(),
+                     .contract = layer.contract.packed.const_data_ptr(),
+                     .cross_query = layer.cross_query.packed.const_data_ptr(),
+                     .cross_project = layer.cross_project.packed.const_data_ptr(),
+                     .norm_self = norm(layer.norm_self),
+                     .norm_cross = norm(layer.norm_cross),
+                     .norm_inner = norm(layer.norm_inner),
+                     .keys = layer.keys.mutable_data_ptr(),
+                     .values = layer.values.mutable_data_ptr(),
+                     .text_keys = layer.text_keys.mutable_data_ptr(),
+                     .text_values = layer.text_values.mutable_data_ptr()});
+  }
+  return whole_step_layers(table);
 }
 
 void MusicRows::finish(int64_t rows, cudaStream_t stream) {

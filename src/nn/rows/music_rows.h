@@ -99,9 +99,9 @@ class MusicRows {
   RowProduct normed(const Product& weights, int64_t rows, const Norm& norm, cudaStream_t stream);
   double attended_positions(int64_t rows, bool text) const;
   void attend(Layer& layer, int64_t rows, bool text, cudaStream_t stream);
-  bool joins(int64_t rows, bool text) const;
-  JoinedAttention joined(Layer& layer, int64_t rows, bool text) const;
-  void self_block(Layer& layer, bool first, int64_t rows, cudaStream_t stream);
+  void run_whole(int64_t rows, int64_t reading, cudaStream_t stream);
+  at::Tensor whole_step_table() const;
+  void self_block(Layer& layer, int64_t rows, cudaStream_t stream);
   void cross_block(Layer& layer, int64_t rows, cudaStream_t stream);
   void inner_block_of(Layer& layer, const Product& after, int64_t rows, cudaStream_t stream);
   KeyValues cache_of(const at::Tensor& keys, const at::Tensor& values) const;
@@ -119,6 +119,7 @@ class MusicRows {
   at::Tensor text_weights_;  // [L, 2, D, D] half: keys and values of captions
   at::Tensor x_, queries_, packed_, packed_wide_, logits_, place_, position_, own_row_, zeros_;
   at::Tensor new_keys_, new_values_, partial_, arrived_, text_last_;
+  at::Tensor whole_, words_, turn_;  // for launch_whole_step
 };
 
 }  // namespace tandem

@@ -84,9 +84,6 @@ struct RowProduct {
   const float* bias = nullptr;        // [columns] or null
   const void* next_weight = nullptr;  // of the next product: fetched ahead into the cache
   int64_t next_bytes = 0;
-  // With `norm_input`: no more than a block a multiprocessor where the width allows it, so that the
-  // next kernel finds room beside this one and fetches its weights meanwhile. The same bits.
-  bool roomy = true;
   RowOutput output = RowOutput::store;
   float* out = nullptr;
   void* packed_out = nullptr;

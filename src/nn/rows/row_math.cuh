@@ -66,6 +66,14 @@ __device__ inline void multiply_tile<__nv_bfloat16>(float (&c)[4], const uint4& 
 #endif
 }
 
+__device__ inline float gelu_tanh(float x) {
+  return 0.5f * x * (1.f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+}
+
+__device__ inline float gelu_erf(float x) {
+  return 0.5f * x * (1.f + erff(0.7071067811865476f * x));
+}
+
 __device__ inline float warp_sum(float x) {
   for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
   return x;

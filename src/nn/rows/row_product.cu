@@ -13,12 +13,6 @@ namespace {
 
 constexpr int warps = 8, threads = 32 * warps;
 
-__device__ float gelu_tanh(float x) {
-  return 0.5f * x * (1.f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
-}
-
-__device__ float gelu_erf(float x) { return 0.5f * x * (1.f + erff(0.7071067811865476f * x)); }
-
 // Where a pair of neighbouring results goes, and what is added to it. Looked up before the results
 // are there, so that the way to memory and back is not waited for at the end.
 struct PairPlace {
@@ -308,21 +302,6 @@ int blocks_of(const RowProduct& call, int row_tiles, int column_tiles) {
          ((call.rows + 16 * row_tiles - 1) / (16 * row_tiles));
 }
 
-// Few rows whose norm is made on the way.
-template <class H>
-void launch_normed(const RowProduct& call, cudaStream_t stream) {
-  if (call.inner > 1024) return launch_tiles<H, 1, 2, 4, 2, 2, true>(call, stream);
-  if (!call.roomy) return launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream);
-  const int processors = device_attribute(cudaDevAttrMultiProcessorCount);
-  const auto fits = [&](int column_tiles) {
-    return blocks_of(call, 1, column_tiles) <= processors;
-  };
-  fits(1)   ? launch_tiles<H, 1, 1, 4, 1, 2, true>(call, stream)
-  : fits(2) ? launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream)
-  : fits(3) ? launch_tiles<H, 1, 3, 4, 1, 2, true>(call, stream)
-            : launch_tiles<H, 1, 4, 4, 1, 2, true>(call, stream);
-}
-
 template <class H>
 void launch_half(const RowProduct& call, cudaStream_t stream) {
   constexpr int enough_blocks = 256;  // two on each multiprocessor of the largest GPUs
@@ -330,7 +309,8 @@ void launch_half(const RowProduct& call, cudaStream_t stream) {
   const bool near_fits = sizeof(H) * row_block * call.inner + 1024 <= room;
   const bool large_fits = sizeof(float) * warps * 64 * 64 <= room;
   if (call.norm_input) {
-    launch_normed<H>(call, stream);
+    call.inner <= 1024 ? launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream)
+                       : launch_tiles<H, 1, 2, 4, 2, 2, true>(call, stream);
   } else if (call.rows <= 16 && near_fits) {
     call.inner <= 1024 ? launch_tiles<H, 1, 1, 4, 0, 4, true>(call, stream)
                        : launch_tiles<H, 1, 1, 16, 0, 2, true>(call, stream);

@@ -1,6 +1,8 @@
 #include "observe/diagnose/step_series.h"
 
 #include <deque>
+#include <exception>
+#include <thread>
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
@@ -66,6 +68,28 @@ StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
   }
   if (queues) device.compute_stream().synchronize();
   return series;
+}
+
+std::vector<StepSeries> on_all_ranks(Subject& subject,
+                                     const std::function<SeriesRequest(int)>& request) {
+  const size_t ranks = subject.models().size();
+  std::vector<StepSeries> all(ranks);
+  std::vector<std::exception_ptr> failures(ranks);
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        all[rank] = run_steps(subject, request(static_cast<int>(rank)));
+      } catch (...) {
+        failures[rank] = std::current_exception();
+        subject.gave_up(static_cast<int>(rank));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  return all;
 }
 
 }  // namespace tandem

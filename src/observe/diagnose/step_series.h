@@ -25,5 +25,8 @@ struct SeriesRequest {
 // No step waits for the one before it; the host is at most two steps ahead of the device, as in a
 // training.
 StepSeries run_steps(Subject& subject, const SeriesRequest& request);
+// One thread a rank. The first failure is thrown once all have ended.
+std::vector<StepSeries> on_all_ranks(Subject& subject,
+                                     const std::function<SeriesRequest(int rank)>& request);
 
 }  // namespace tandem

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "device/logical_device.h"
-#include "nn/new_kernels.h"
 #include "tandem/config.h"
 #include "train/batches/gpt_batches.h"
 #include "train/rules/weight_groups.h"
@@ -70,8 +69,7 @@ GptLearner::GptLearner(const XttsGpt& gpt, const Conditioning& conditioning,
            config.enable_kernel_fusion && !config.enable_eager_debug && config.lora_rank == 0;
   const Conditioning::Size& size = conditioning_.size;
   conditions_by_hand_ =
-      fused_ && new_kernel("conditioning") &&
-      ConditioningStep::fits(size.width, size.heads, norm_groups(size.width), size.inner);
+      fused_ && ConditioningStep::fits(size.width, size.heads, norm_groups(size.width), size.inner);
   if (config.lora_rank == 0) return;
   lora_ = GptLora::make(gpt_.size, {.rank = config.lora_rank, .alpha = config.lora_alpha},
                         static_cast<uint64_t>(config.seed));

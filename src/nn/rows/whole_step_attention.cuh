@@ -1,0 +1,190 @@
+// Attention of a step in whole_step.cu: cluster c of two blocks makes head c mod H of row c / H.
+// The parts of the positions (see attention_math.cuh) are shared out among the warps of both and
+// merged by the first; speech's sums (see group_attention.cuh) are all made by the first.
+#pragma once
+
+#include <type_traits>
+
+#include "nn/rows/attention_math.cuh"
+#include "nn/rows/group_attention.cuh"
+#include "nn/rows/whole_step.h"
+#include "nn/rows/whole_step_memory.cuh"
+
+namespace tandem::whole {
+
+constexpr int threads = 256, warps = threads / 32, cluster = 2, heads = WholeStepSize::heads;
+constexpr int pad = 64;                                                            // a head's width
+constexpr int lanes = 8, each = 8, apart = 32 / lanes, unit = apart * unit_loads;  // of positions
+constexpr int parts = attention_parts, groups = threads / lanes;
+constexpr int warp_parts = parts / (warps * cluster);  // that one warp sums
+static_assert(WholeStepSize::width == heads * pad);
+
+// Where a row is: its place, and the last position it attends to; -1 where there is none.
+struct RowEnd {
+  int place = -1, last = -1;
+};
+
+// Positions of one row and head, of which a lane reads 16 bytes each.
+struct Sequence {
+  const char *keys, *values;
+  int last;
+
+  __device__ Sequence(const void* all_keys, const void* all_values, int positions, RowEnd end)
+      : last(end.last) {
+    const int64_t head = blockIdx.x / cluster % heads;
+    const int64_t start = (int64_t{max(end.place, 0)} * heads + head) * positions * pad * 2 +
+                          threadIdx.x % lanes * 16;
+    keys = static_cast<const char*>(all_keys) + start;
+    values = static_cast<const char*>(all_values) + start;
+  }
+  __device__ int units() const { return last < 0 ? 0 : last / unit + 1; }
+  __device__ int used() const { return min(units(), parts); }
+  // The lane's first position in a unit.
+  __device__ int start_of(int u) const { return u * unit + threadIdx.x % 32 / lanes; }
+  // Asks the second-level cache for all positions but the row's own, by both blocks.
+  __device__ void call_for_all() const {
+    const char* first_keys = keys - threadIdx.x % lanes * 16;
+    const char* first_values = values - threadIdx.x % lanes * 16;
+    for (int at = blockIdx.x % cluster * threads + threadIdx.x; at < last;
+         at += cluster * threads) {
+      call_for_line(first_keys + int64_t{at} * pad * 2);
+      call_for_line(first_values + int64_t{at} * pad * 2);
+    }
+  }
+};
+
+// Some positions of a lane.
+struct Fetched {
+  uint4 key[unit_loads], value[unit_loads];
+
+  __device__ void load(const Sequence& from, int start, int step) {
+#pragma unroll
+    for (int i = 0; i < unit_loads; ++i) {
+      const int64_t at = min(start + i * step, from.last);
+      key[i] = __ldcg(reinterpret_cast<const uint4*>(from.keys + at * pad * 2));
+      value[i] = __ldcg(reinterpret_cast<const uint4*>(from.values + at * pad * 2));
+    }
+  }
+  // The row's own were made in this step and handed over: [2, D] halves from `own`, null: none.
+  __device__ void take_own(const Sequence& from, int start, int step, const uint32_t* own) {
+    if (!own || start + (unit_loads - 1) * step < from.last) return;
+    const uint32_t* mine =
+        own + (blockIdx.x / cluster % heads * pad + threadIdx.x % lanes * each) / 2;
+    const uint4 new_key = await_words(mine), new_value = await_words(mine + heads * pad / 2);
+#pragma unroll
+    for (int i = 0; i < unit_loads; ++i)
+      if (start + i * step >= from.last) key[i] = new_key, value[i] = new_value;
+  }
+};
+
+__device__ inline void await_query(const uint32_t* words, float (&query)[each]) {
+  const uint32_t* mine = words + threadIdx.x % lanes * each;
+  *reinterpret_cast<uint4*>(query) = await_words(mine);
+  *reinterpret_cast<uint4*>(query + 4) = await_words(mine + 4);
+}
+
+// MusicGen's. `fetch` before the query is there, then `sum` and `merge`.
+template <class H>
+class PartAttention {
+ public:
+  using Memory = PartSums<pad>;
+
+  __device__ explicit PartAttention(const Sequence& sequence)
+      : from_(sequence), part_(threadIdx.x / 32 * cluster + blockIdx.x % cluster) {}
+
+  __device__ void fetch() {
+#pragma unroll
+    for (int j = 0; j < warp_parts; ++j) {
+      const int part = part_ + j * warps * cluster;
+      if (part >= from_.used()) break;
+      first_[j].load(from_, from_.start_of(part), apart);
+    }
+  }
+  __device__ void sum(const uint32_t* queries, const uint32_t* own, Memory& near) {
+    const int lane = threadIdx.x % 32, units = from_.units();
+    float query[each];
+    if (part_ < from_.used()) await_query(queries, query);
+#pragma unroll
+    for (int j = 0; j < warp_parts; ++j) {
+      const int part = part_ + j * warps * cluster;
+      if (part >= from_.used()) break;
+      RunningSum<each> total;
+      for (int u = part; u < units; u += parts) {
+        const int start = from_.start_of(u);
+        if (u != part) first_[j].load(from_, start, apart);
+        if (u == units - 1) first_[j].take_own(from_, start, apart, own);
+        const float no_scales[unit_loads] = {};
+        total.template add_unit<H, lanes, false>(query, first_[j].key, first_[j].value, no_scales,
+                                                 no_scales, start, from_.last);
+      }
+      total.template merge_groups<lanes>();
+      if (lane >= lanes) continue;
+      float* to = near.sums[part];
+#pragma unroll
+      for (int e = 0; e < each; ++e) store_in_block(to + lane * each + e, 0, total.result[e]);
+      if (lane == 0) {
+        store_in_block(to + pad, 0, total.largest);
+        store_in_block(to + pad + 1, 0, total.sum);
+      }
+    }
+    __syncwarp();
+    arrive_at_cluster();
+    wait_for_cluster();
+  }
+  // By the cluster's first block: elements 2 t and behind it in thread t, for t below 32.
+  __device__ float2 merge(Memory& near) const { return near.merge(from_.used(), from_.units()); }
+
+ private:
+  Sequence from_;
+  int part_;
+  Fetched first_[warp_parts];
+};
+
+// XTTS's, by the cluster's first block.
+template <class H>
+class GroupAttention {
+ public:
+  using Memory = WarpSums<pad>;
+
+  __device__ explicit GroupAttention(const Sequence& sequence) : from_(sequence) {
+    if (blockIdx.x % cluster != 0) from_.last = -1;
+  }
+  __device__ void fetch() {
+    if (from_.last < 0) return;
+    first_.load(from_, group_, groups);
+  }
+  __device__ void sum(const uint32_t* queries, const uint32_t* own, Memory& near) {
+    if (from_.last < 0) return;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const uint32_t mine = 0xffu << (lane / lanes * lanes);
+    float query[each];
+    await_query(queries, query);
+    GroupSum total;
+    for (int start = group_; start <= from_.last; start += groups * unit_loads) {
+      if (start != group_) first_.load(from_, start, groups);
+      first_.take_own(from_, start, groups, own);
+#pragma unroll
+      for (int i = 0; i < unit_loads; ++i)
+        total.template add<H, lanes>(query, first_.key[i], first_.value[i], mine,
+                                     start + i * groups <= from_.last);
+    }
+    __syncwarp();
+    total.template merge_groups<lanes>();
+    if (lane < lanes) {
+#pragma unroll
+      for (int e = 0; e < each; ++e) near.result[warp][lane * each + e] = total.result[e];
+      if (lane == 0) near.largest[warp] = total.largest, near.sum[warp] = total.sum;
+    }
+    __syncthreads();
+  }
+  __device__ float2 merge(const Memory& near) const {
+    return threadIdx.x < 32 ? near.merge(threadIdx.x * 2) : float2{0, 0};
+  }
+
+ private:
+  Sequence from_;
+  int group_ = threadIdx.x / lanes;
+  Fetched first_;
+};
+
+}  // namespace tandem::whole

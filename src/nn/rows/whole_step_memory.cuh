@@ -1,0 +1,112 @@
+// What the blocks of whole_step.cu need to work side by side: words they hand to each other, and
+// weights brought to shared memory ahead of their use.
+#pragma once
+
+#include <cstdint>
+
+namespace tandem::whole {
+
+// Words go from block to block through memory that holds `nothing_yet` until they are written, so
+// the word itself says that it is there: no counter to raise, no fence, one way to the cache and
+// one back. No operation gives this pattern: numbers that are none come out as 7f ff ff ff.
+constexpr uint32_t nothing_yet = 0xffffffffu;
+
+__device__ inline void hand_over(uint32_t* place, uint32_t word) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(place), "r"(word) : "memory");
+}
+__device__ inline void hand_over(uint32_t* place, float2 pair) {
+  asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(place), "f"(pair.x), "f"(pair.y)
+               : "memory");
+}
+__device__ inline uint4 await_words(const uint32_t* place) {
+  uint4 words;
+  for (uint32_t polls = 0;; ++polls) {
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "l"(place)
+                 : "memory");
+    if (words.x != nothing_yet && words.y != nothing_yet && words.z != nothing_yet &&
+        words.w != nothing_yet)
+      return words;
+    if (polls > (1u << 27)) __trap();  // a minute: whoever should write it is not there
+  }
+}
+
+// How many blocks have handed over what others wait for. It is no proof that the words are there,
+// only that asking for them is worth while: 128 blocks that ask for all of them over and over would
+// hold up those that write.
+struct Call {
+  uint32_t raised,
+      unused[31];  // one less than the number, as memory that holds `nothing_yet` has it
+
+  // By the warp that has handed over, the block's first.
+  __device__ void raise() {
+    if (threadIdx.x >= 32) return;
+    __syncwarp();
+    if (threadIdx.x == 0)
+      asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(&raised) : "memory");
+  }
+  // By all threads of the block.
+  __device__ void await(uint32_t blocks) const {
+    if (threadIdx.x == 0) {
+      uint32_t seen = 0;
+      for (uint32_t polls = 0;; ++polls) {
+        asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(&raised) : "memory");
+        if (seen + 1 >= blocks) break;
+        if (polls > (1u << 27)) __trap();
+      }
+    }
+    __syncthreads();
+  }
+};
+
+__device__ inline void call_for_line(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+}
+
+// A piece of shared memory that is filled and used in turn. One thread fills it.
+class Store {
+ public:
+  __device__ Store(void* memory, uint64_t* full)
+      : memory_(static_cast<uint32_t>(__cvta_generic_to_shared(memory))),
+        full_(static_cast<uint32_t>(__cvta_generic_to_shared(full))) {}
+
+  __device__ void prepare() const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(full_) : "memory");
+#endif
+  }
+  // All that was read of it has been read.
+  __device__ void fill(const void* from, uint32_t bytes) const {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full_), "r"(bytes)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(memory_),
+        "l"(from), "r"(bytes), "r"(full_)
+        : "memory");
+#endif
+  }
+  // By all threads: it is full.
+  __device__ void await() {
+#if __CUDA_ARCH__ >= 900
+    uint32_t done = 0;
+    while (!done) {
+      asm volatile(
+          "{\n.reg .pred p;\n"
+          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, p;\n}"
+          : "=r"(done)
+          : "r"(full_), "r"(turn_)
+          : "memory");
+    }
+#endif
+    turn_ ^= 1;
+  }
+
+ private:
+  uint32_t memory_, full_, turn_ = 0;
+};
+
+}  // namespace tandem::whole
