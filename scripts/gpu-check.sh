@@ -61,7 +61,7 @@ diagnose() {  # planted: small kernels, large products, one clip a bucket, a clo
   codes || return 1
   local common=("$tandem" diagnose --data "$work/corpus.index" --num-batches "${BATCHES:-60}" --json --stage gpt --pretrained "$work/dvae/model"
     data.language=en)
-  verdict() { local what=$1; shift; printf '%s\n' "$what" >&2; "$@" >"$work/v.json" && python3 - "$what" "$work/v.json" <<'P'
+  verdict() { local what=$1; shift; printf '%s\n' "$what" >&2; "$@" >"$work/v.json" && cp "$work/v.json" "$out/diagnose-${what//[^a-z0-9]/-}.json" && python3 - "$what" "$work/v.json" <<'P'
 import json, sys
 found = json.load(open(sys.argv[2]))
 print(f"{sys.argv[1]:<34} {found['verdict']:<18} gain {found['expected_gain']:.2f}  {found['command']}")

@@ -6,19 +6,21 @@
 #   scripts/train-voice.sh english|russian [DIR] [options] [-- more words for tandem train]
 #
 #   DIR               where everything goes (default voice-english, voice-russian)
-#   --hours H         of made speech (english; default 5)
+#   --hours H         of made speech (english; default 26)
 #   --format F        flac, opus (24 kbit/s) or wav (default flac)
 #   --size S          model size (default small)
-#   --steps A,B,C     steps of dvae, gpt and decoder (default 3000,12000,6000)
-#   --tokens N        of the vocabulary (default 512)
+#   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,9000,12000, russian 3000,2500,6000)
+#   --tokens N        of the vocabulary (default 256)
 #   --only PARTS      of: corpus, prepare, train, figures, speak, judge (default all, with commas)
 #   --packages DIR    take wordnet-base_*.deb or festvox-ru_*.deb from there instead of downloading it
 #   --tandem FILE     the program (default build/bin/tandem, else dist/tandem)
 #
 # english: hibari-tts (Apache-2.0) speaks the example sentences of WordNet (free, Princeton). russian: the recordings
-# of festvox-ru (BSD-like). Where it comes from stands in DIR/corpus/SOURCES.md. The corpus and the judges need the
-# environment of scripts/voice/judges.sh; on a machine without network carry DIR/corpus there and start with
-# `--only prepare,train,speak`, then bring DIR/spoken back and judge it here.
+# of festvox-ru (BSD-like). Where it comes from stands in DIR/corpus/SOURCES.md. A smaller corpus wants fewer steps of
+# the GPT: once its validation loss has turned it only learns the clips by heart, and its learning rate should end near
+# there. The voice is judged as anybody would hear it, with the sampling that its own config.json asks for. The corpus
+# and the judges need the environment of scripts/voice/judges.sh; on a machine without network carry DIR/corpus there
+# and start with `--only prepare,train,speak`, then bring DIR/spoken back and judge it here.
 # Exit codes: 0 done, 2 usage, 4 files or network, otherwise that of the part that failed.
 set -euo pipefail
 
@@ -31,7 +33,7 @@ fail() {   # fail CODE SENTENCE [HINT]
 usage() { fail 2 "$1" "Use: scripts/train-voice.sh english|russian [DIR] [options]; --help lists them."; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-kind='' target='' hours=5 format=flac size=small steps=3000,12000,6000 tokens=512 packages='' tandem=''
+kind='' target='' hours=26 format=flac size=small steps='' tokens=256 packages='' tandem=''
 only=corpus,prepare,train,figures,speak,judge
 more=()
 while [ $# -gt 0 ]; do
@@ -52,6 +54,9 @@ done
 [ -n "$kind" ] || usage "no corpus given."
 target=${target:-voice-$kind}
 language=${kind:0:2}
+[ -n "$steps" ] || case "$kind" in english) steps=3500,9000,12000 ;; *) steps=3000,2500,6000 ;; esac
+[[ $steps =~ ^[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*$ ]] || usage "--steps is \`$steps\`; expected three numbers, A,B,C."
+IFS=, read -r dvae_steps gpt_steps decoder_steps <<<"$steps"
 IFS=, read -r -a parts <<<"$only"
 for part in "${parts[@]}"; do
   case "$part" in corpus|prepare|train|figures|speak|judge) ;; *) usage "\`$part\` is no part of it." ;; esac
@@ -107,10 +112,22 @@ if wanted prepare && ! done_before prepare "$tokens"; then
   "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
   mark prepare "$tokens"
 fi
-if wanted train; then   # resumes by itself
+train_stage() {   # train_stage STAGE STEPS WORDS...: resumes by itself
+  local stage=$1 count=$2 often=$(($2 / 12 + 1))
+  shift 2
+  "$tandem" train --stage "$stage" --train-data "$corpus/train/tandem.index" --model-size "$size" --precision bf16 \
+    --checkpoint-dir "$run/$stage" --max-steps "$count" --schedule cosine training.final_learning_rate=0.05 \
+    "training.val_step=$often" "training.save_step=$often" data.buckets=6 "data.language=$language" \
+    observe.sample_step=0 "$@" "${more[@]}"
+}
+if wanted train; then   # one after the other: each stage wants batches and a learning rate of its own
   find_tandem
-  "$tandem" train --stage all --train-data "$corpus/train/tandem.index" --model-size "$size" --checkpoint-dir "$run" \
-    "training.stage_steps=$steps" "${more[@]}"
+  train_stage dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
+    training.dvae_codes=1024
+  train_stage gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.learning_rate=1e-3 \
+    training.warmup_steps=500 training.dropout=0.15 training.weight_decay=0.05 training.ema_decay=0.999
+  train_stage decoder "$decoder_steps" --pretrained "$run/gpt/model" --batch-size 32 training.learning_rate=3e-4 \
+    training.warmup_steps=100 training.segment_codes=16 training.speaker_loss_weight=0
 fi
 if wanted figures; then
   judges_python

@@ -86,9 +86,12 @@ struct TrainingConfig {
   double ema_decay = 0;        // moving average of the weights, saved beside them; 0: none
   double dropout = 0.1;        // of the GPT: embeddings and both branches of every layer
   double text_loss_weight = 0.01;
-  bool mask_conditioning = true;  // codes of the slice that tells the voice are not learned
-  bool recompute = false;         // activations are computed again instead of kept
-  int64_t lora_rank = 0;          // GPT: train low-rank additions instead of the weights; 0: no
+  std::string conditioning_clip = "other";  // other | same: whose slice tells the voice
+  bool mask_conditioning = true;  // codes of a clip's own slice that tells the voice: not learned
+  // Share of the codes the GPT reads that are replaced by others; none: what fits the start.
+  std::optional<double> code_noise = {};
+  bool recompute = false;  // activations are computed again instead of kept
+  int64_t lora_rank = 0;   // GPT: train low-rank additions instead of the weights; 0: no
   double lora_alpha = 16;
   std::string compat = "none";      // none | coqui
   int64_t early_stop_patience = 0;  // validations without a better loss; 0: never

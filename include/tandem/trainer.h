@@ -33,6 +33,7 @@ struct StepReport {
   uint64_t memory_used = 0;             // bytes, the fullest model device; 0: not known
   double gpu_utilisation = -1;          // 0 to 1, mean over the model devices; -1: not known
   int64_t captures = 0;                 // graphs captured so far
+  int64_t unsettled = 0;                // passes so far that ran as they are, or were captured
 };
 
 // Something to look at or to listen to.

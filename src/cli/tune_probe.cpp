@@ -128,17 +128,19 @@ class TrainProbe {
   void take(const StepReport& report) {
     const double speed = report.audio_seconds_per_second > 0 ? report.audio_seconds_per_second
                                                              : report.tokens_per_second;
-    const bool captured = std::exchange(captures_, report.captures) != report.captures;
+    // Steps are heard of up to eight later; one in which a graph was captured, or was not yet, says
+    // nothing of the others.
+    quiet_ = std::exchange(unsettled_, report.unsettled) == report.unsettled ? quiet_ + 1 : 0;
+    const bool settled = report.unsettled == 0 || quiet_ > 8;
     if (report.step <= warm_up_ || speed <= 0) return;
     if (start_ == Clock::time_point{}) start_ = Clock::now();
     const bool long_enough = seconds_since(start_) >= length_.seconds;
-    // A step in which a graph was captured says nothing of the others.
-    if (!captured) {
+    const bool far_too_long = seconds_since(start_) >= 8 * length_.seconds;
+    if (settled || far_too_long) {
       inverse_.push_back(1 / speed);
       waits_ += report.wait_share / speed;
     }
     const auto steps = static_cast<int64_t>(inverse_.size());
-    const bool far_too_long = seconds_since(start_) >= 8 * length_.seconds;
     if ((long_enough && steps >= length_.steps) || (far_too_long && steps >= 2))
       leave(report.audio_seconds_per_second > 0);
   }
@@ -162,7 +164,7 @@ class TrainProbe {
   Config config_;
   ProbeLength length_;
   std::vector<LogicalDevice*> devices_;
-  int64_t warm_up_ = 3, captures_ = 0, clips_ = 0;
+  int64_t warm_up_ = 3, unsettled_ = 0, quiet_ = 0, clips_ = 0;
   Clock::time_point start_{};
   std::vector<double> inverse_;  // of the speed, proportional to a step's seconds
   double waits_ = 0;

@@ -98,9 +98,20 @@ std::vector<Setting> training_settings() {
           .range(0, 100)
           .readers(read_by_train)
           .help("GPT: weight of the text's loss beside that of the audio."),
+      row_of(&T::conditioning_clip, "training.conditioning_clip")
+          .choices({"other", "same"})
+          .readers(read_by_train)
+          .help("Clip whose slice tells the voice: another of the same speaker in the batch where "
+                "there is one, or the same; always the same with --compat coqui."),
       row_of(&T::mask_conditioning, "training.mask_conditioning")
           .readers(read_by_train)
-          .help("GPT: codes of the slice that tells the voice are not learned."),
+          .help("GPT: codes of the slice that tells the voice are not learned, where it is the "
+                "clip's own."),
+      row_of(&T::code_noise, "training.code_noise")
+          .range(0, 0.9)
+          .readers(read_by_train)
+          .help("GPT: share of the codes it reads that are replaced by others at random; null: 0.1 "
+                "for a GPT from nothing, 0 for a trained one or with --compat coqui."),
       row_of(&T::recompute, "training.recompute")
           .flag("--recompute")
           .readers(read_by_train)

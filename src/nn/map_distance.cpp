@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "nn/map_distance_launch.h"
-#include "nn/new_kernels.h"
 
 namespace tandem {
 namespace {
@@ -78,7 +77,7 @@ at::Tensor map_distance(const at::Tensor& a, const at::Tensor& b, const at::Tens
                         int64_t samples_a_place) {
 #ifdef TANDEM_WITH_CUDA
   const bool small = a.numel() / std::max<int64_t>(1, valid.size(0)) < (int64_t{1} << 31);
-  if (new_kernel("map_distance") && a.is_cuda() && a.scalar_type() != at::kDouble && small)
+  if (a.is_cuda() && a.scalar_type() != at::kDouble && small)
     return MapDistance::apply(a, b, valid, samples_a_place);
 #endif
   return by_operations(a, b, valid, samples_a_place);

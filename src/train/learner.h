@@ -90,8 +90,6 @@ class Learner {
     return add_gradients(phase, batch, values);
   }
 
-  // Whether its passes may be captured; where not, only the optimizer's is.
-  virtual bool captures() const { return true; }
   // Tells batches apart that have the same shapes but need another pass: it is captured for each.
   virtual int64_t shape_of(const Batch&) const { return 0; }
 

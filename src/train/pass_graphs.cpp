@@ -129,7 +129,11 @@ at::Tensor PassGraphs::run(Shape& shape, size_t piece, const std::function<at::T
 #endif
 }
 
-void PassGraphs::end(Shape& shape) { ++shape.seen; }
+void PassGraphs::end(Shape& shape) {
+  // Once as it is, once captured.
+  if (enabled_ && shape.seen < 2) ++unsettled_;
+  ++shape.seen;
+}
 
 void PassGraphs::forget() {
   shapes_.clear();

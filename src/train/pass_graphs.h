@@ -40,13 +40,14 @@ class PassGraphs {
   void end(Shape& shape);
 
   int64_t captures() const { return captures_; }
-  void forget();  // all shapes, and their memory
+  int64_t unsettled() const { return unsettled_; }  // passes of shapes on their way to a graph
+  void forget();                                    // all shapes, and their memory
 
  private:
   std::string key(const Batch& batch, int64_t extra) const;
   LogicalDevice& device_;
   const bool enabled_;
-  int64_t captures_ = 0;
+  int64_t captures_ = 0, unsettled_ = 0;
   std::map<std::string, std::unique_ptr<Shape>> shapes_;
   struct Pool;
   std::unique_ptr<Pool> pool_;

@@ -26,8 +26,7 @@ Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
       config_(config),
       group_(group),
       learner_(std::move(learner)),
-      graphs_(device,
-              config.enable_graph_mode && !config.enable_eager_debug && learner_->captures()),
+      graphs_(device, config.enable_graph_mode && !config.enable_eager_debug),
       update_graphs_(device, config.enable_graph_mode && !config.enable_eager_debug) {
   DeviceScope scope(device);
   const at::TensorOptions number = scope.options().dtype(at::kFloat);

@@ -57,6 +57,7 @@ class Replica {
   // What it keeps on the device from step to step: weights, gradients, moments, …
   std::vector<std::pair<std::string, uint64_t>> bytes_by_part();
   int64_t captures() const { return graphs_.captures(); }
+  int64_t unsettled() const { return graphs_.unsettled(); }
   int64_t reduced_early() const;
   int64_t divisions() const { return divisions_; }  // parts a batch is worked on in, for memory
 

@@ -136,7 +136,8 @@ void TrainRun::note_step(Worker& worker, int64_t step, const std::vector<double>
               stage_->seconds_a_batch() * static_cast<double>(plan_.accumulation) / seconds,
           .skipped = why,
           .memory_used = worker.replica.device().memory().used(),
-          .captures = worker.replica.captures()};
+          .captures = worker.replica.captures(),
+          .unsettled = worker.replica.unsettled()};
       for (size_t i = 1; i < terms; ++i) report.terms.emplace_back(worker.terms[i], values[i]);
       hooks_.on_step(report);
     }

@@ -70,6 +70,10 @@ fs::path find_vocabulary(const Config& config) {
 XttsConfig voice_config(const Config& config) {
   if (config.model.pretrained) return XttsFolder::open(*config.model.pretrained).config;
   XttsConfig made = xtts_preset(config.model.size);
+  // XTTS v2 asks for 5. In real clips 17.8 % of the codes were said before; a voice of one small
+  // corpus is sure of them, and a penalty of 5 forbids it what it rightly wants to say (CER 78 %
+  // against 51 % with 1 to 1.2).
+  made.sampling.repetition_penalty = 1.2;
   if (const fs::path vocabulary = find_vocabulary(config); !vocabulary.empty())
     fit_vocabulary(made.gpt, vocabulary);
   return made;

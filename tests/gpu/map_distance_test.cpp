@@ -12,7 +12,6 @@ namespace tandem {
 
 TEST(GpuMapDistance, GivesWhatTheCpuGives) {
   IN_CHILD({
-    setenv("TANDEM_NEW_KERNELS", "map_distance", 1);
     const at::Tensor valid = at::tensor({int64_t{900}, int64_t{331}, int64_t{0}});
     for (const auto type : {at::kFloat, at::kBFloat16}) {
       for (const bool last : {false, true}) {

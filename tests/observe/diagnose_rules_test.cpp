@@ -301,6 +301,35 @@ TEST(DiagnoseRules, GraphsCapturedAgainAndAgain) {
   EXPECT_EQ(slow.verdict(), "fed");
 }
 
+TEST(DiagnoseRules, CapturesThatEndOrCostLittleAreNoBottleneck) {
+  DiagnoseCase slow;
+  slow.figures.captures = 0.4;
+  slow.figures.capture_cost = 0.060;
+  slow.figures.fed_is_settled = true;
+  EXPECT_EQ(slow.verdict(), "recapturing");
+  EXPECT_NEAR(slow.judged().expected_gain, 0.024 / (slow.figures.fed.mean + 0.024), 1e-6);
+  slow.figures.captures_end = true;  // every shape comes for the first time once
+  EXPECT_EQ(slow.verdict(), "fed");
+  slow.figures.captures_end = false;
+  slow.figures.capture_cost = 0.001;
+  EXPECT_EQ(slow.verdict(), "fed");
+}
+
+TEST(DiagnoseRules, AThreadThatLaunchesAllTheTimeIsLaunchBound) {
+  DiagnoseCase slow;
+  slow.figures.devices[0].real = true;
+  slow.figures.operations = 10;
+  slow.figures.queues_work = true;
+  slow.now.config.training.enable_graph_mode = false;
+  const double step = slow.figures.replay.median;
+  slow.figures.launch = {.wall = step, .on_core = 0.95 * step};
+  EXPECT_EQ(slow.verdict(), "launch-bound");
+  EXPECT_EQ(slow.setting(), "training.enable_graph_mode=true");
+  // Ahead of its GPU it sleeps when the queue of launches is full: nobody waits in the step.
+  slow.figures.launch = {.wall = step, .on_core = 0.4 * step};
+  EXPECT_EQ(slow.verdict(), "fed");
+}
+
 TEST(DiagnoseRules, ManySmallOperationsAreLaunchBound) {
   DiagnoseCase slow;
   slow.figures.operations = 8000;

@@ -96,7 +96,7 @@ class PlantedSubject final : public Subject, private BatchMaker {
     return options;
   }
   bool queues_work() override { return true; }
-  int64_t captures(int) const override { return captures_; }
+  int64_t unsettled(int) const override { return captures_; }
   void work_alone(int) override { meeting_.reset(); }
   // Replicas wait for each other after every step, as those of a training do.
   void work_together() override {
@@ -144,7 +144,10 @@ class PlantedSubject final : public Subject, private BatchMaker {
   Batch prepare(const HostBatch& host) override {
     sleep_a(planted_.preparing);
     const int64_t rows = config_.data.batch_size;
-    const int64_t more = planted_.new_shapes ? host.index % config_.data.buckets : 0;
+    // With many buckets no shape ever comes again.
+    const int64_t more = !planted_.new_shapes        ? 0
+                         : config_.data.buckets > 16 ? host.index
+                                                     : host.index % config_.data.buckets;
     return {
         .index = host.index, .fields = {at::zeros({rows, planted_.width + more})}, .rows = rows};
   }

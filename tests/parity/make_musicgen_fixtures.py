@@ -111,8 +111,10 @@ def spread(name, parameter, generator):
 
 
 def make_model(size, seed):
-    config = MusicgenConfig.from_sub_models_config(T5Config(**size["text"]), EncodecConfig(**size["codec"]),
-                                                   MusicgenDecoderConfig(**size["decoder"]))
+    # From dicts: transformers 5 has no from_sub_models_config any more.
+    config = MusicgenConfig(text_encoder=T5Config(**size["text"]).to_dict(),
+                            audio_encoder=EncodecConfig(**size["codec"]).to_dict(),
+                            decoder=MusicgenDecoderConfig(**size["decoder"]).to_dict())
     model = MusicgenForConditionalGeneration(config).eval()
     generator = torch.Generator().manual_seed(seed)
     state = model.state_dict()

@@ -217,11 +217,13 @@ TEST(GptBatches, AreTheSameWhateverTheReplicasTheThreadsAndWhereTheyBegin) {
   DataConfig config = settings(6);
   SpeechFeed speech(folder.index, config, voice_feed(config));
   LogicalDevice& cpu = DeviceRegistry::get().cpu();
-  GptBatches plain(speech, narrow_dvae_encoder(), short_slices);
-  for (const int variant : {0, 1, 2}) {
-    GptBatches batches(speech, narrow_dvae_encoder(), short_slices);
+  GptBatchOptions other_voices = short_slices;
+  other_voices.other_clip = true;
+  GptBatches plain(speech, narrow_dvae_encoder(), other_voices);
+  for (const int variant : {0, 1, 2, 3}) {
+    GptBatches batches(speech, narrow_dvae_encoder(), other_voices);
     config.num_workers = variant == 1 ? 5 : 1;
-    const int replicas = variant == 2 ? 4 : 1;
+    const int replicas = variant == 2 ? 4 : variant == 3 ? 2 : 1;
     FeedOptions options = feed_options(config);
     options.first_batch = variant == 0 ? 0 : 3;
     options.end_batch = 7;

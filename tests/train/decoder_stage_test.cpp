@@ -95,6 +95,27 @@ TEST(DecoderStage, ItsBatchesTrainItsLearner) {
     EXPECT_GT(number(gradient.abs().max()), 0) << name;
 }
 
+TEST(DecoderStage, KeepsTheWaysOfAGpuInBf16ForThere) {
+  const DecoderLearnerOptions options = decoder_options({.precision = "bf16"}, this_cpu());
+  EXPECT_EQ(options.compute, at::kFloat);
+  EXPECT_FALSE(options.by_products);
+}
+
+TEST(DecoderStage, TakesTheVoiceFromAnotherClipAsTheGptDid) {
+  DecoderRun run;
+  const auto with_others = run.open();
+  const Batch others = decoder_batch_of(with_others->batches(), 0);
+  run.config.training.conditioning_clip = "same";
+  const auto with_own = run.open();
+  const Batch own = decoder_batch_of(with_own->batches(), 0);
+  ASSERT_EQ(own.clips, others.clips);
+  ASSERT_GT(own.rows, 1);
+  for (int64_t row = 0; row < own.rows; ++row)
+    EXPECT_TRUE(at::equal(others.fields[gpt_conditioning][row],
+                          own.fields[gpt_conditioning][(row + 1) % own.rows]));
+  EXPECT_TRUE(at::equal(others.fields[decoder_speakers], own.fields[decoder_speakers]));
+}
+
 TEST(DecoderStage, ValidatesOnOtherClips) {
   DecoderRun run;
   const auto stage = run.open();

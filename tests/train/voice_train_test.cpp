@@ -10,11 +10,13 @@
 
 #include "checkpoint/run_folder.h"
 #include "data/feed/speech_corpus_folder.h"
+#include "device/registry.h"
 #include "device/simulated.h"
 #include "models/xtts/xtts.h"
 #include "support/captured.h"
 #include "support/tiny_xtts.h"
 #include "tandem/trainer.h"
+#include "train/stages/gpt_stage.h"
 #include "train/voice_parts.h"
 #include "util/atomic_file.h"
 
@@ -113,6 +115,7 @@ TEST(VoiceTraining, AllStagesMakeAFolderThatSpeaks) {
   const Xtts model = Xtts::load(XttsFolder::open(folder));
   EXPECT_EQ(model.gpt.size.audio_tokens, 66);
   EXPECT_EQ(trained_stages(folder), (std::set<std::string>{"decoder", "dvae", "gpt"}));
+  EXPECT_EQ(model.config.sampling.repetition_penalty, 1.2);
   const Voice voice = make_voice(model, {corpus.path(3)}, model.config.voice);
   EXPECT_TRUE(at::isfinite(voice.conditioning).all().item<bool>());
 }
@@ -134,6 +137,7 @@ TEST(VoiceTraining, GivesTheSameLossesOnOneTwoAndFourDevices) {
       config.training.multi_gpu = true;
       config.training.learning_rate = 1e-3;
       config.training.dropout = 0;  // its masks follow the places of rows in a replica's part
+      config.training.code_noise = 0.3;
       Seen seen;
       run(config, &seen);
       std::string text;
@@ -190,6 +194,46 @@ TEST(VoiceTraining, ResumesToTheSameBitsAfterBeingKilled) {
     EXPECT_TRUE(at::equal(straight->weights[i].second, killed->weights[i].second));
   for (size_t i = 0; i < straight->average.size(); ++i)
     EXPECT_TRUE(at::equal(straight->average[i].second, killed->average[i].second));
+}
+
+TEST(VoiceTraining, PenalisesRepetitionsLittleInANewVoiceAndAsItAsksInATrainedOne) {
+  const VoiceCorpus corpus;
+  Config config = corpus.config("dvae", 2, "run");
+  EXPECT_EQ(voice_config(config).sampling.repetition_penalty, 1.2);
+  VoiceParts parts = open_voice_parts(config);
+  EXPECT_EQ(parts.xtts.config.sampling.repetition_penalty, 1.2);
+  parts.xtts.mel_stats = at::ones({80});
+  parts.dvae.reset();
+  parts.xtts.config.sampling.repetition_penalty = 3;
+  write_voice_parts(parts, corpus.folder / "given");
+  config.model.pretrained = (corpus.folder / "given").string();
+  EXPECT_EQ(voice_config(config).sampling.repetition_penalty, 3);
+  write_voice_parts(open_voice_parts(config), corpus.folder / "again");
+  EXPECT_EQ(XttsFolder::open(corpus.folder / "again").config.sampling.repetition_penalty, 3);
+}
+
+TEST(VoiceTraining, SaysWhatTheGptReadsAndWhereTheVoiceComesFrom) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  run(corpus.config("dvae", 2, "start"));
+  Config config = corpus.config("gpt", 2, "gpt");
+  config.model.pretrained = (corpus.folder / "start/model").string();
+  LogicalDevice& cpu = DeviceRegistry::get().cpu();
+  const auto fact = [&](const std::string& name) -> std::string {
+    const GptStage stage(config, cpu, "");
+    for (const auto& [key, value] : stage.facts())
+      if (key == name) return value;
+    return "nothing";
+  };
+  EXPECT_EQ(fact("codes it reads"), "10 % replaced by others") << "its GPT was not trained yet";
+  EXPECT_EQ(fact("voice from"), "another clip of the speaker in the batch");
+  config.training.compat = "coqui";
+  EXPECT_EQ(fact("codes it reads"), "the clips'");
+  EXPECT_EQ(fact("voice from"), "a slice of the clip");
+  config.training.compat = "none";
+  run(config);
+  config.model.pretrained = (corpus.folder / "gpt/model").string();
+  EXPECT_EQ(fact("codes it reads"), "the clips'") << "one that was trained is tuned";
 }
 
 TEST(VoiceTraining, LowRankAdditionsAreSavedApartAndMerged) {

@@ -39,6 +39,7 @@ struct PackCall {
   Packing to;
   const int64_t *text = nullptr, *text_lengths = nullptr;   // [B, T], [B]
   const int64_t *codes = nullptr, *code_lengths = nullptr;  // [B, N], [B]
+  const int64_t* read_codes = nullptr;                      // [B, N], as inputs
   const int64_t* slice = nullptr;                           // [B, 2]
   int rows = 0, texts = 0, sounds = 0;                      // B, T, N
   int latents = 0, places = 0, longest = 0;

@@ -125,6 +125,8 @@ struct GptStep::Parts {
     check_tensor(b.text, "text", {batch_rows, texts}, at::kLong);
     check_tensor(b.text_lengths, "text_lengths", {batch_rows}, at::kLong);
     check_tensor(b.codes, "codes", {batch_rows, sounds}, at::kLong);
+    if (b.read_codes.defined())
+      check_tensor(b.read_codes, "read_codes", {batch_rows, sounds}, at::kLong);
     check_tensor(b.code_lengths, "code_lengths", {batch_rows}, at::kLong);
     check_tensor(b.slice, "slice", {batch_rows, 2}, at::kLong);
     check_tensor(b.whole, "whole", {2}, at::kFloat);

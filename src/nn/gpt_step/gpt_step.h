@@ -69,8 +69,11 @@ struct GptStepBatch {
   at::Tensor latents;              // [B, L, D] float32
   at::Tensor text, text_lengths;   // [B, T] int64, [B]
   at::Tensor codes, code_lengths;  // [B, N] int64, [B]
-  at::Tensor slice;                // [B, 2] int64: codes [first, end) that are not learned
-  at::Tensor whole;                // [2] float32: learned targets of the whole batch
+  // [B, N] int64: what is read instead of `codes`, which stay the targets; undefined: they are
+  // read. Only the forward pass looks at it (piece 0).
+  at::Tensor read_codes;
+  at::Tensor slice;  // [B, 2] int64: codes [first, end) that are not learned
+  at::Tensor whole;  // [2] float32: learned targets of the whole batch
   // Computed: at least what the sequences take together (else, or with a sequence longer than
   // `longest`, the losses are NaN), at most (B + 1) * longest.
   int64_t places = 0;

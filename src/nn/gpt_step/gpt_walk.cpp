@@ -113,6 +113,8 @@ void GptWalk::forward() {
   pack.text = batch_.text.const_data_ptr<int64_t>();
   pack.text_lengths = batch_.text_lengths.const_data_ptr<int64_t>();
   pack.codes = batch_.codes.const_data_ptr<int64_t>();
+  pack.read_codes =
+      batch_.read_codes.defined() ? batch_.read_codes.const_data_ptr<int64_t>() : pack.codes;
   pack.code_lengths = batch_.code_lengths.const_data_ptr<int64_t>();
   pack.slice = batch_.slice.const_data_ptr<int64_t>();
   pack.rows = static_cast<int>(rows);

@@ -83,12 +83,13 @@ __global__ void describe_places(const PackCall call) {
       if (text_at <= written) slot = row * (call.texts + 1) + text_at;
     } else {
       const int codes = places.audio - 1 - stop_places;
-      token = call.text_tokens +
-              (audio_at == 0 ? call.start_audio
-               : audio_at <= codes
-                   ? checked(call.codes[static_cast<int64_t>(row) * call.sounds + audio_at - 1],
-                             call.audio_tokens)
-                   : call.stop_audio);
+      token =
+          call.text_tokens +
+          (audio_at == 0 ? call.start_audio
+           : audio_at <= codes
+               ? checked(call.read_codes[static_cast<int64_t>(row) * call.sounds + audio_at - 1],
+                         call.audio_tokens)
+               : call.stop_audio);
       position = min(audio_at, call.audio_positions - 1);
       slot = call.rows * (call.texts + 1) + row * (call.sounds + stop_targets_of_codes) + audio_at;
     }

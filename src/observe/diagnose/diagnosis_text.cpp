@@ -124,10 +124,10 @@ std::string describe(const Figures& figures, const Circumstances& now) {
     if (figures.storage.rate > 0)
       add("Storage", fmt::format("{:.1f} MB/s cold, {:.1f} MB/s with four readers",
                                  figures.storage.rate / 1e6, figures.storage.rate_of_four / 1e6));
-    add("Launches", fmt::format("{:.0f} operations a step, {:.1f} us each; {:.0f} syncs; {:.2f} "
-                                "captures; {} late",
+    add("Launches", fmt::format("{:.0f} operations a step, {:.1f} us each; {:.0f} syncs; {} "
+                                "of the steps not captured yet; {} late",
                                 figures.operations, 1e6 * figures.launch_cost, figures.syncs,
-                                figures.captures, milliseconds(figures.lateness)));
+                                percent(figures.captures), milliseconds(figures.lateness)));
   }
   for (const QueueFigures& queue : figures.queues)
     add("Queue", fmt::format("{:<9} ready {} of the time", queue.name, percent(queue.ready)));

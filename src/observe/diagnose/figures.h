@@ -76,10 +76,12 @@ struct Figures {
   std::string sync_names;    // which
   bool queues_work = false;  // the device works while the host goes on: not so on the CPU
   double lateness = 0, replay_lateness = 0;  // seconds a step the launching thread stood in line
-  double captures = 0;                       // graphs captured a step, after the warm-up
-  double capture_cost = 0;                   // seconds such a step takes longer
-  int64_t parts = 1;                         // a batch is worked on in, for lack of memory
-  double low_precision_speed = 1;            // products in bf16 against those now in use
+  double captures = 0;             // share of the steps, after the warm-up, that capture or will
+  bool captures_end = false;       // fewer and fewer of them
+  bool fed_is_settled = false;     // they are left out of `fed`
+  double capture_cost = 0;         // seconds such a step takes longer
+  int64_t parts = 1;               // a batch is worked on in, for lack of memory
+  double low_precision_speed = 1;  // products in bf16 against those now in use
 
   std::vector<DeviceFigures> devices;
   int cores = 1;

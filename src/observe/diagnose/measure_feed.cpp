@@ -13,18 +13,23 @@ namespace tandem {
 
 namespace {
 
+// Shapes that come for the first time are captured and then replayed for good: only where they are
+// met as often at the end as at the beginning does it go on like that.
 void note_captures(const StepSeries& series, Figures& figures) {
-  const size_t warm_up = warm_up_of(series.seconds.size());
+  const size_t count = series.seconds.size(), warm_up = std::max<size_t>(1, warm_up_of(count));
   std::vector<double> capturing, replaying;
-  int64_t captures = 0;
-  for (size_t i = std::max<size_t>(1, warm_up); i < series.seconds.size(); ++i) {
-    const int64_t more = series.captures[i] - series.captures[i - 1];
-    captures += more;
-    (more > 0 ? capturing : replaying).push_back(series.seconds[i] - series.waits[i]);
+  size_t late = 0;
+  for (size_t i = warm_up; i < count; ++i) {
+    (series.settled[i] ? replaying : capturing).push_back(series.seconds[i] - series.waits[i]);
+    if (!series.settled[i] && 2 * i >= count) ++late;
   }
-  const size_t counted = capturing.size() + replaying.size();
-  if (counted == 0 || captures == 0) return;
-  figures.captures = static_cast<double>(captures) / static_cast<double>(counted);
+  if (capturing.empty()) return;
+  figures.captures = static_cast<double>(capturing.size()) /
+                     static_cast<double>(capturing.size() + replaying.size());
+  const double at_first = std::max(1 - series.settled_before, figures.captures);
+  figures.captures_end =
+      static_cast<double>(late) < 0.7 * at_first * static_cast<double>(count) / 2;
+  figures.fed_is_settled = series.of_settled(series.seconds).size() < count;
   const double otherwise =
       replaying.empty() ? figures.replay.median : analyse_series(replaying, 0).median;
   figures.capture_cost = std::max(0.0, analyse_series(capturing, 0).median - otherwise);
@@ -39,6 +44,10 @@ void measure_feed(Subject& subject, const MeasureOptions& options, Figures& figu
   const double fit = options.most_seconds / std::max(1e-6, figures.replay.median);
   const auto steps = static_cast<int64_t>(std::clamp(
       fit, 10.0, std::max(10.0, static_cast<double>(options.batches) / figures.batches_a_step)));
+  // Where steps are captured: every shape twice before it is replayed, in a third of the time.
+  const auto settling = subject.unsettled(0) == 0
+                            ? int64_t{0}
+                            : static_cast<int64_t>(std::clamp(fit / 3, 10.0, 150.0));
   // As a run that starts now would find it, not as the looking around before left it.
   drop_from_cache(subject.files());
   DeviceSampler sampler(devices_to_watch(), options);
@@ -55,7 +64,7 @@ void measure_feed(Subject& subject, const MeasureOptions& options, Figures& figu
   };
   std::vector<std::optional<BatchLease>> held(subject.models().size());
   const std::vector<StepSeries> all = on_all_ranks(subject, [&](int rank) {
-    SeriesRequest request{.rank = rank, .steps = steps};
+    SeriesRequest request{.rank = rank, .steps = steps, .settling = settling};
     request.next = [&, rank]() -> const Batch* {
       std::optional<BatchLease>& lease = held[static_cast<size_t>(rank)];
       lease.reset();
@@ -76,10 +85,10 @@ void measure_feed(Subject& subject, const MeasureOptions& options, Figures& figu
   held.clear();
   sampler.stop();
   const StepSeries& first = all.front();
-  const size_t warm_up = warm_up_of(first.seconds.size());
   const double passed = std::chrono::duration<double>(end.time - warm.time).count();
-  figures.fed = analyse_series(first.seconds);
-  figures.wait = analyse_series(first.waits, warm_up).mean;
+  const std::vector<double> waits = first.of_settled(first.waits);
+  figures.fed = analyse_series(first.of_settled(first.seconds));
+  figures.wait = analyse_series(waits, warm_up_of(waits.size())).mean;
   figures.lateness = first.launch.in_line * first.launches(1);
   figures.host = end.host.a_batch_since(warm.host);
   figures.core_load = (end.cores - warm.cores) / passed / figures.cores;

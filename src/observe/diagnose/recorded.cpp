@@ -66,15 +66,14 @@ double drift_of(const std::vector<double>& seconds) {
 
 void note_captures(const Steps& steps, Figures& figures) {
   std::vector<double> capturing, others;
-  double captures = 0;
   for (size_t i = std::max<size_t>(1, warm_up_of(steps.seconds.size())); i < steps.seconds.size();
        ++i) {
-    const double more = std::max(0.0, steps.captures[i] - steps.captures[i - 1]);
-    captures += more;
-    (more > 0 ? capturing : others).push_back(steps.seconds[i] - steps.waits[i]);
+    const bool captures = steps.captures[i] > steps.captures[i - 1];
+    (captures ? capturing : others).push_back(steps.seconds[i] - steps.waits[i]);
   }
-  if (captures == 0) return;
-  figures.captures = captures / static_cast<double>(capturing.size() + others.size());
+  if (capturing.empty()) return;
+  figures.captures =
+      static_cast<double>(capturing.size()) / static_cast<double>(capturing.size() + others.size());
   // Where every step captures, what one without would take is not known: half is a cautious guess.
   const double with = analyse_series(capturing, 0).median;
   const double without = others.empty() ? with / 2 : analyse_series(others, 0).median;

@@ -12,7 +12,7 @@ Found slowed(const Figures& figures, const Circumstances& now) {
   if (figures.recorded || figures.replay.count == 0 || figures.fed.count == 0) return std::nullopt;
   const double longer = figures.fed.median / std::max(figures.replay.median, 1e-9) - 1;
   const double unexplained = figures.fed.median - figures.replay.median - lost_wait(figures) -
-                             figures.captures * figures.capture_cost;
+                             (figures.fed_is_settled ? 0 : figures.captures * figures.capture_cost);
   if (disturbed(figures) || longer < limits::slowed_by_the_feed ||
       unexplained < limits::slowed_by_the_feed * figures.replay.median) {
     return std::nullopt;

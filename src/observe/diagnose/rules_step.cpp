@@ -48,16 +48,19 @@ std::string first_gpus(const Figures& figures, int count) {
 }  // namespace
 
 Found recapturing(const Figures& figures, const Circumstances& now) {
-  if (figures.captures <= limits::captures_a_step) return std::nullopt;
+  if (figures.captures <= limits::captures_a_step || figures.captures_end) return std::nullopt;
   Diagnosis found{.verdict = Bottleneck::recapturing};
   const double lost = figures.captures * figures.capture_cost;
+  const double whole = figures.fed.mean + (figures.fed_is_settled ? lost : 0);
+  if (whole > 0 && lost < limits::worth_changing * whole) return std::nullopt;
   found.evidence = {
       {"captures_per_step", figures.captures,
-       fmt::format("{:.2f} graphs are captured a step, after the warm-up", figures.captures)},
+       fmt::format("{} of the steps meet a shape that is not captured yet, after the warm-up",
+                   percent(figures.captures))},
       {"capture_seconds", figures.capture_cost,
        fmt::format("a step that captures takes {} longer", milliseconds(figures.capture_cost))}};
-  found.named = {"captures_per_step", figures.captures, "graphs captured a step"};
-  found.expected_gain = figures.fed.mean > 0 ? std::clamp(lost / figures.fed.mean, 0.0, 1.0) : 0;
+  found.named = {"captures_per_step", figures.captures, "share of steps not yet captured"};
+  found.expected_gain = whole > 0 ? std::clamp(lost / whole, 0.0, 1.0) : 0;
   const DataConfig& data = now.config.data;
   if (data.batch_seconds) {
     found.remedy = {.settings = {"data.batch_seconds=null"},
@@ -77,7 +80,9 @@ Found host_sync(const Figures& figures, const Circumstances& now) {
   if (figures.recorded || figures.replay.count == 0) return std::nullopt;
   const double step = figures.replay.median;
   const bool debugging = now.config.training.enable_eager_debug && figures.unwatched_replay > 0;
-  const bool asleep = figures.queues_work && figures.launch.asleep() >= 0.3 * step;
+  // On a GPU whoever launches faster than it works sleeps as well, when its queue is full.
+  const bool asleep =
+      figures.queues_work && !any_real(figures) && figures.launch.asleep() >= 0.3 * step;
   if (figures.syncs < 1 && !asleep) return std::nullopt;
   // The host's own part of a step runs beside the device's, if nobody waits.
   const double host = any_real(figures) ? figures.operations * figures.launch_cost
@@ -110,7 +115,12 @@ Found host_sync(const Figures& figures, const Circumstances& now) {
 Found launch_bound(const Figures& figures, const Circumstances& now) {
   if (figures.recorded || figures.replay.count == 0) return std::nullopt;
   const double launching = figures.operations * figures.launch_cost;
-  const double share = std::min(1.0, launching / std::max(figures.replay.median, 1e-12));
+  const double step = std::max(figures.replay.median, 1e-12);
+  // Kernels of our own are no operations; who launches them one by one works all the time, where
+  // one that is ahead of its GPU sleeps.
+  const double host = any_real(figures) ? figures.launch.on_core / step : 0;
+  const bool host_is_behind = host >= limits::launching_all_the_time;
+  const double share = std::min(1.0, std::max(launching / step, host_is_behind ? host : 0));
   if (share < limits::launch_share) return std::nullopt;
   Diagnosis found{.verdict = Bottleneck::launch_bound};
   found.evidence = {
@@ -118,7 +128,11 @@ Found launch_bound(const Figures& figures, const Circumstances& now) {
        fmt::format("a step launches {:.0f} operations one by one", figures.operations)},
       {"launch_share", share,
        fmt::format("at {:.1f} us each that is {} of the step's {}", 1e6 * figures.launch_cost,
-                   percent(share), milliseconds(figures.replay.median))}};
+                   percent(std::min(1.0, launching / step)), milliseconds(figures.replay.median))}};
+  if (host_is_behind)
+    found.evidence.push_back(
+        {"launch_on_core", figures.launch.on_core,
+         fmt::format("the thread that launches works {} of the step", percent(host))});
   found.named = {"replay_seconds_per_clip", figures.replay.median / clips_of(figures),
                  "seconds a clip, replayed"};
   const TrainingConfig& training = now.config.training;

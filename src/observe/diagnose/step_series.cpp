@@ -3,6 +3,7 @@
 #include <deque>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
@@ -24,6 +25,33 @@ void throw_if_stopped() {
 
 }  // namespace
 
+std::vector<double> StepSeries::of_settled(const std::vector<double>& values) const {
+  std::vector<double> found;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (settled[i]) found.push_back(values[i]);
+  return found.size() >= 5 ? found : values;
+}
+
+namespace {
+
+void settle(Subject& subject, const SeriesRequest& request, StepSeries& series) {
+  constexpr int64_t quiet_enough = 12;
+  int64_t quiet = 0, steps = 0, settled = 0;
+  const bool alone = subject.models().size() == 1;
+  while (steps < request.settling && (quiet < quiet_enough || !alone)) {
+    throw_if_stopped();
+    const int64_t before = subject.unsettled(request.rank);
+    subject.step(request.rank, request.next);
+    const bool replayed = subject.unsettled(request.rank) == before;
+    quiet = replayed ? quiet + 1 : 0;
+    settled += replayed;
+    ++steps;
+  }
+  if (steps > 0) series.settled_before = static_cast<double>(settled) / static_cast<double>(steps);
+}
+
+}  // namespace
+
 StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
   constexpr size_t ahead = 2;
   LogicalDevice& device = *subject.models()[static_cast<size_t>(request.rank)];
@@ -31,7 +59,9 @@ StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
   const bool queues = subject.queues_work();
   const auto warm_up = static_cast<int64_t>(warm_up_of(static_cast<size_t>(request.steps)));
   StepSeries series;
+  settle(subject, request, series);
   std::deque<Event> pending;
+  int64_t unsettled = subject.unsettled(request.rank);
   auto last = Clock::now();
   for (int64_t i = 0; i < request.steps; ++i) {
     throw_if_stopped();
@@ -64,7 +94,8 @@ StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
     series.seconds.push_back(seconds_since(last));
     last = Clock::now();
     series.waits.push_back(waiting.wall);
-    series.captures.push_back(subject.captures(request.rank));
+    const int64_t before_it = std::exchange(unsettled, subject.unsettled(request.rank));
+    series.settled.push_back(before_it == unsettled);
   }
   if (queues) device.compute_stream().synchronize();
   return series;

@@ -32,7 +32,8 @@ class Subject {
 
   // Whether a step goes on after `step` returns, in the device's compute stream.
   virtual bool queues_work() = 0;
-  virtual int64_t captures(int /*rank*/) const { return 0; }  // graphs so far
+  // Steps so far that ran as they are, or were captured, on their way to a graph that is replayed.
+  virtual int64_t unsettled(int /*rank*/) const { return 0; }
   virtual int64_t parts() const { return 1; }  // a batch is worked on in, for lack of memory
   // Eager debugging looks at every tensor; false: there is none to turn off.
   virtual bool turn_debugging(bool /*on*/) { return false; }

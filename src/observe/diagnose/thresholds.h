@@ -42,6 +42,9 @@ inline constexpr double smallest_swing = 0.10;  // of the mean; less is no oscil
 inline constexpr double captures_a_step = 0.05;
 // Half the step spent launching small operations: even perfect kernels would not halve it.
 inline constexpr double launch_share = 0.5;
+// A thread that launches for this share of the step holds the device up: the rest is what the two
+// measurements differ by.
+inline constexpr double launching_all_the_time = 0.8;
 // A replayed graph costs about this share of launching its operations one by one.
 inline constexpr double graph_launch_share = 0.2;
 // Step time of one device against the median of the others: good cards of one kind are within a

@@ -122,8 +122,8 @@ void TrainingSubject::step(int rank, const NextBatch& next) {
 
 bool TrainingSubject::queues_work() { return models_.front()->kind() == DeviceKind::cuda; }
 
-int64_t TrainingSubject::captures(int rank) const {
-  return replicas_[static_cast<size_t>(rank)]->captures();
+int64_t TrainingSubject::unsettled(int rank) const {
+  return replicas_[static_cast<size_t>(rank)]->unsettled();
 }
 
 int64_t TrainingSubject::parts() const {

@@ -33,7 +33,7 @@ class TrainingSubject final : public Subject {
   void step(int rank, const NextBatch& next) override;
   void gave_up(int rank) override;
   bool queues_work() override;
-  int64_t captures(int rank) const override;
+  int64_t unsettled(int rank) const override;
   int64_t parts() const override;
   bool turn_debugging(bool on) override;
   std::vector<std::string> files() override;

@@ -30,8 +30,9 @@ struct GptBatches::Host final : HostBatch {
 };
 
 struct GptBatches::Slices {
-  std::vector<VoiceSlice> places;
-  at::Tensor mels;  // [B, mels, F]
+  std::vector<VoiceSlice> places;  // in each clip
+  std::vector<size_t> from;        // the row whose slice a row has
+  at::Tensor mels;                 // [B, mels, F]
   std::vector<int64_t> frames;
 };
 
@@ -40,7 +41,11 @@ GptBatches::GptBatches(SpeechFeed& speech, const DvaeEncoder& dvae, const GptBat
       dvae_(dvae),
       options_(options),
       slicing_(slicing_of(options, speech.batches.options().sample_rate)),
-      codes_(speech, dvae, options.code_stride, options.like_coqui) {}
+      codes_(speech, dvae, options.code_stride, options.like_coqui) {
+  const ClipIndex& index = speech.corpus.index();
+  for (int64_t clip = 0; clip < index.size() && !names_speakers_; ++clip)
+    names_speakers_ = !index[clip].speaker.empty();
+}
 
 std::unique_ptr<HostBatch> GptBatches::make_host_batch(bool pinned) {
   auto host = std::make_unique<Host>();
@@ -113,7 +118,7 @@ Batch GptBatches::prepare(const HostBatch& base, SpeechBatch& speech) {
   Batch batch{.index = speech.batch.index, .rows = speech.batch.rows, .clips = speech.batch.clips};
   float text_targets = 0, audio_targets = 0;
   const Slices slices = cut_slices(speech);
-  const std::vector<int64_t> masked = masked_targets(speech, slices.places, code_lengths);
+  const std::vector<int64_t> masked = masked_targets(speech, slices, code_lengths);
   for (size_t row = 0; row < static_cast<size_t>(batch.rows); ++row) {
     const bool taught = speech.token_lengths[row] > 0 && code_lengths[row] > 0;
     const int64_t targets = taught ? code_lengths[row] + stop_targets : 0;
@@ -163,9 +168,30 @@ GptBatches::Slices GptBatches::cut_slices(const SpeechBatch& speech) {
   if (options_.like_coqui) {
     for (int64_t& length : waves.lengths) length = length > 0 ? width : 0;
   }
-  for (const int64_t length : waves.lengths) slices.frames.push_back(mel_frames(length, mel));
+  slices.from = voices_from(speech);
+  for (const size_t row : slices.from) slices.frames.push_back(mel_frames(waves.lengths[row], mel));
   slices.mels = log_mel(waves, mel, mel_frames(width, mel), stats_on(waves.samples.device()));
+  if (options_.other_clip) {
+    const std::vector<int64_t> from(slices.from.begin(), slices.from.end());
+    slices.mels = slices.mels.index_select(0, row_lengths(from, slices.mels.device()));
+  }
   return slices;
+}
+
+std::vector<size_t> GptBatches::voices_from(const SpeechBatch& speech) const {
+  const std::vector<int64_t>& clips = speech.batch.clips;
+  std::vector<size_t> from;
+  if (options_.other_clip) {
+    std::vector<std::string_view> speakers;
+    for (size_t row = 0; row < clips.size(); ++row) {
+      const bool heard = speech.waves.lengths[row] > 0;
+      const auto named = speech_.corpus.index()[clips[row]].speaker;
+      speakers.push_back(!heard ? "" : names_speakers_ ? named : "everyone");
+    }
+    from = voice_rows(clips, speakers);
+  }
+  while (from.size() < speech.waves.lengths.size()) from.push_back(from.size());
+  return from;
 }
 
 at::Tensor GptBatches::codes_of(const Host& host, const SpeechBatch& speech,
@@ -180,21 +206,21 @@ at::Tensor GptBatches::codes_of(const Host& host, const SpeechBatch& speech,
 }
 
 // First and one behind the last of each row, flat.
-std::vector<int64_t> GptBatches::masked_targets(const SpeechBatch& speech,
-                                                const std::vector<VoiceSlice>& slices,
+std::vector<int64_t> GptBatches::masked_targets(const SpeechBatch& speech, const Slices& slices,
                                                 const std::vector<int64_t>& codes) const {
   std::vector<int64_t> masked(2 * codes.size(), 0);
   if (!options_.masks_slice || speech.batch.rows == 0) return masked;
   if (options_.like_coqui) {
     if (options_.validation) return masked;
     const auto last = static_cast<size_t>(speech.batch.rows) - 1;
-    masked[2 * last] = slices[last].start / coqui_hop;
-    masked[2 * last + 1] = slices[last].end() / coqui_hop;
+    masked[2 * last] = slices.places[last].start / coqui_hop;
+    masked[2 * last + 1] = slices.places[last].end() / coqui_hop;
     return masked;
   }
   for (size_t row = 0; row < static_cast<size_t>(speech.batch.rows); ++row) {
-    masked[2 * row] = slices[row].start / options_.code_stride;
-    masked[2 * row + 1] = std::min(codes[row], codes_.codes_of(slices[row].end()));
+    if (slices.from[row] != row) continue;
+    masked[2 * row] = slices.places[row].start / options_.code_stride;
+    masked[2 * row + 1] = std::min(codes[row], codes_.codes_of(slices.places[row].end()));
   }
   return masked;
 }

@@ -1,6 +1,6 @@
 // Batches of the GPT's training, made of SpeechBatches: texts as ids, codes of the clips by the
-// DVAE, and mels of a slice of each clip that tells the voice. All of it on the data device,
-// without waiting for it. All batches of a bucket have the same shapes.
+// DVAE, and mels of a slice that tells the voice. All of it on the data device, without waiting for
+// it. All batches of a bucket have the same shapes.
 #pragma once
 
 #include <optional>
@@ -20,11 +20,12 @@ enum GptField : size_t {
   gpt_text_lengths,          // [B] int64
   gpt_codes,                 // [B, N] int64, of the clip at its true length; 0 beyond
   gpt_code_lengths,          // [B] int64: ceil(samples / code stride)
-  gpt_conditioning,          // [B, mels, F] float32, divided by mel_stats, 0 beyond
+  gpt_conditioning,          // [B, mels, F] float32, divided by mel_stats, 0 beyond: of a slice of
+                             // the clip, or of another one of its speaker
   gpt_conditioning_lengths,  // [B] int64: frames that are no padding
   gpt_slice,  // [B, 2] int64: first audio target that is not learned and one behind the last:
-              // the codes the slice touches. Equal where nothing is masked. Like Coqui it may
-              // reach over the stop targets and beyond.
+              // the codes the slice touches. Equal where nothing is masked, as where the slice is
+              // another clip's. Like Coqui it may reach over the stop targets and beyond.
   gpt_whole,  // [B, 2] float32: learned targets of the whole batch (all replicas), of text
               // and of audio, in every row the same; 1 where there is none
   gpt_fields
@@ -38,7 +39,11 @@ struct GptBatchOptions {
   // / 256 are masked, and none in validation.
   bool like_coqui = false;
   bool validation = false;  // slices are of the mean length and start at 0
-  bool masks_slice = true;  // codes of the slice are not learned: they do not count in gpt_whole
+  // The slice is that of voice_rows(): chosen while the batch is whole, so that it is the same
+  // whatever the replicas. A corpus that names no speaker is one speaker's.
+  bool other_clip = false;
+  bool masks_slice = true;  // codes of the clip's own slice are not learned: they do not count in
+                            // gpt_whole
   int64_t code_stride = 1024;
   uint64_t seed = 0;
 };
@@ -67,11 +72,11 @@ class GptBatches final : public BatchMaker {
   struct Slices;
   int64_t slice_width(size_t bucket) const;  // samples
   Slices cut_slices(const SpeechBatch& speech);
+  std::vector<size_t> voices_from(const SpeechBatch& speech) const;
   const at::Tensor& stats_on(const at::Device& device);
   at::Tensor codes_of(const Host& host, const SpeechBatch& speech,
                       const std::vector<int64_t>& lengths);
-  std::vector<int64_t> masked_targets(const SpeechBatch& speech,
-                                      const std::vector<VoiceSlice>& slices,
+  std::vector<int64_t> masked_targets(const SpeechBatch& speech, const Slices& slices,
                                       const std::vector<int64_t>& codes) const;
 
   SpeechFeed& speech_;
@@ -79,7 +84,8 @@ class GptBatches final : public BatchMaker {
   const GptBatchOptions options_;
   const VoiceSliceOptions slicing_;
   CodeSource codes_;
-  at::Tensor stats_;  // mel_stats on the data device
+  bool names_speakers_ = false;  // the corpus does
+  at::Tensor stats_;             // mel_stats on the data device
 };
 
 }  // namespace tandem

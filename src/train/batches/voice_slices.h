@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace tandem {
@@ -22,6 +23,12 @@ struct VoiceSliceOptions {
 // sample at least; nothing of a clip of none.
 VoiceSlice draw_voice_slice(int64_t samples, const VoiceSliceOptions& options, uint64_t clip,
                             uint64_t epoch);
+
+// Whose slice tells the voice of each row of a batch: the next row, from the last on to the first,
+// with another clip of the same speaker; the row itself where there is none. `clips` and `speakers`
+// are those of the rows; a row without a speaker is alone.
+std::vector<size_t> voice_rows(const std::vector<int64_t>& clips,
+                               const std::vector<std::string_view>& speakers);
 
 // Samples of the longest slice a clip of at most `samples` can give.
 int64_t longest_voice_slice(int64_t samples, const VoiceSliceOptions& options);

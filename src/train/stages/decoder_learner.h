@@ -26,7 +26,6 @@ struct DecoderLearnerOptions {
   double speaker_weight = 1;        // 0: the speaker encoder does not run
   int64_t discriminator_start = 0;  // before this step only the mel loss trains
   bool by_products = false;         // the discriminators' convolutions, see Discriminators::judge
-  bool captures = false;            // see DecoderLearner::captures
 };
 
 class DecoderLearner final : public Learner {
@@ -38,10 +37,6 @@ class DecoderLearner final : public Learner {
   std::vector<Phase> phases() override;
   std::vector<std::string> terms() const override;
   at::Tensor add_gradients(size_t phase, const Batch& batch, const StepValues& values) override;
-  // Captured passes were seen to end in illegal memory accesses on an H200, with LibTorch's cuDNN
-  // attention in them. It is off now (device/cuda_stream.cpp); until captured passes were seen to
-  // hold without it they are launched one by one.
-  bool captures() const override { return options_.captures; }
   std::vector<std::string> measures() const override;
   Measured validate(const Batch& batch) override;
 

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "device/logical_device.h"
-#include "nn/new_kernels.h"
 #include "tandem/error.h"
 #include "train/batches/voice_sound.h"
+#include "train/stages/gpt_stage.h"
 #include "train/stages/low_precision.h"
 
 namespace tandem {
@@ -33,15 +33,15 @@ VoiceParts checked(VoiceParts parts) {
 }  // namespace
 
 DecoderLearnerOptions decoder_options(const TrainingConfig& training, const LogicalDevice& device) {
-  return {.compute = compute_type(training.precision, device),
+  const at::ScalarType compute = compute_type(training.precision, device);
+  return {.compute = compute,
           .segment_codes = training.segment_codes,
           .own_codes_share = training.own_codes_share,
           .mel_weight = training.mel_loss_weight,
           .feature_weight = training.feature_loss_weight,
           .speaker_weight = training.speaker_loss_weight,
           .discriminator_start = training.discriminator_start,
-          .by_products = new_kernel("decoder_products"),
-          .captures = new_kernel("decoder_capture")};
+          .by_products = compute == at::kBFloat16};
 }
 
 Discriminators::Size discriminators_for(const Vocoder::Size& vocoder) {
@@ -86,6 +86,7 @@ DecoderStage::Fed DecoderStage::open(Use use, bool on_host, const std::string& b
     fed.feed = open_training(data, options);
   }
   const GptBatchOptions slices{.validation = use != Use::training,
+                               .other_clip = takes_other_clip(config_.training),
                                .masks_slice = false,
                                .code_stride = voice.code_stride,
                                .seed = seed};

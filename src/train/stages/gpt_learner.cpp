@@ -8,6 +8,7 @@
 #include "tandem/config.h"
 #include "train/batches/gpt_batches.h"
 #include "train/rules/weight_groups.h"
+#include "train/stages/code_noise.h"
 #include "train/stages/low_precision.h"
 
 namespace tandem {
@@ -170,6 +171,18 @@ at::Tensor GptLearner::terms_of(const at::Tensor& text, const at::Tensor& audio)
   return at::stack({text * config_.text_loss_weight + audio, text, audio}).detach();
 }
 
+// What the GPT reads instead of the clips' codes; undefined where it reads those. Its draws are the
+// same on all replicas: not of the replica's seed.
+at::Tensor GptLearner::read_codes(const Batch& batch, const StepValues& values) const {
+  const double share = config_.code_noise.value_or(0);
+  if (share <= 0) return {};
+  return noisy_codes(batch.fields[gpt_codes], batch.fields[gpt_code_lengths],
+                     {.share = share,
+                      .kinds = gpt_.size.start_audio_token,
+                      .seed = static_cast<uint64_t>(config_.seed),
+                      .step = values.step});
+}
+
 GptStepBatch GptLearner::step_batch(const Batch& batch, const at::Tensor& latents,
                                     bool first) const {
   const auto& fields = batch.fields;
@@ -203,7 +216,10 @@ at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const Ste
   XttsGpt::Learned result;
   {
     const LowPrecision low(config_.precision, device_);
-    result = (lora_ ? lora_->applied_to(gpt_) : gpt_).learn(learned, dropout);
+    const XttsGpt gpt = lora_ ? lora_->applied_to(gpt_) : gpt_;
+    const at::Tensor read = read_codes(batch, values);
+    result =
+        read.defined() ? learn_reading(gpt, learned, read, dropout) : gpt.learn(learned, dropout);
   }
   const at::Tensor whole = fields[gpt_whole][0].clamp_min(1);
   const at::Tensor text = result.text_loss / whole[0], audio = result.audio_loss / whole[1];
@@ -217,8 +233,9 @@ at::Tensor GptLearner::add_piece(size_t, int piece, const Batch& batch, const St
                                                                 voice_lengths(batch))
                                   : condition(batch);
   }
-  step_->run_piece(piece, step_batch(batch, latents_.detach(), values.first), values.step,
-                   values.scale, values.seed);
+  GptStepBatch packed = step_batch(batch, latents_.detach(), values.first);
+  if (piece == 0) packed.read_codes = read_codes(batch, values);
+  step_->run_piece(piece, packed, values.step, values.scale, values.seed);
   if (piece + 1 < step_->pieces()) return {};
   const GptStepResult result = step_->result();
   if (conditioning_step_) {

@@ -51,6 +51,7 @@ class GptLearner final : public Learner {
   const Conditioning& current_conditioning() const { return conditioning_; }
 
  private:
+  at::Tensor read_codes(const Batch& batch, const StepValues& values) const;
   GptStepBatch step_batch(const Batch& batch, const at::Tensor& latents, bool first) const;
   at::Tensor condition(const Batch& batch) const;
   at::Tensor voice_lengths(const Batch& batch) const;

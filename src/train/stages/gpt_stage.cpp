@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "device/logical_device.h"
-#include "tandem/config.h"
 #include "tandem/error.h"
 #include "train/batches/voice_sound.h"
 #include "train/rules/lora.h"
@@ -36,15 +35,32 @@ VoiceParts checked(VoiceParts parts, const Config& config) {
   return parts;
 }
 
+TrainingConfig with_noise(TrainingConfig training, const VoiceParts& parts) {
+  training.code_noise = code_noise_for(training, parts.trained.contains("gpt"));
+  return training;
+}
+
 }  // namespace
 
+bool takes_other_clip(const TrainingConfig& training) {
+  return training.conditioning_clip == "other" && training.compat != "coqui";
+}
+
+double code_noise_for(const TrainingConfig& training, bool trained_before) {
+  const double fitting = trained_before || training.compat == "coqui" ? 0 : 0.1;
+  return training.code_noise.value_or(fitting);
+}
+
 GptStage::GptStage(const Config& config, LogicalDevice& data_device, const std::string& bad_list)
-    : config_(config), parts_(checked(open_voice_parts(config), config)) {
+    : config_(config),
+      parts_(checked(open_voice_parts(config), config)),
+      learning_(with_noise(config.training, parts_)) {
   const bool on_host = data_device.kind() != DeviceKind::cuda;
   training_ = open(false, on_host, bad_list);
   validation_ = open(true, on_host, "");
   const bool coqui = config.training.compat == "coqui";
   GptBatchOptions options{.like_coqui = coqui,
+                          .other_clip = takes_other_clip(config.training),
                           .masks_slice = config.training.mask_conditioning,
                           .code_stride = parts_.xtts.config.code_stride,
                           .seed = static_cast<uint64_t>(config.training.seed)};
@@ -99,8 +115,8 @@ void GptStage::measure_batches() {
 }
 
 std::unique_ptr<Learner> GptStage::make_learner(LogicalDevice& device) {
-  return std::make_unique<GptLearner>(parts_.xtts.gpt, parts_.xtts.conditioning, config_.training,
-                                      device, largest_);
+  return std::make_unique<GptLearner>(parts_.xtts.gpt, parts_.xtts.conditioning, learning_, device,
+                                      largest_);
 }
 
 int64_t GptStage::validation_batches() const {
@@ -121,6 +137,11 @@ std::vector<std::pair<std::string, std::string>> GptStage::facts() const {
       {"validation", validation_ ? fmt::format("{} clips", validation_->order.clips()) : "none"},
       {"a batch holds", fmt::format("{:.0f} tokens, {:.1f} s of sound on average", tokens_a_batch_,
                                     seconds_a_batch_)},
+      {"codes it reads", *learning_.code_noise > 0 ? fmt::format("{:.0f} % replaced by others",
+                                                                 100 * *learning_.code_noise)
+                                                   : "the clips'"},
+      {"voice from", takes_other_clip(config_.training) ? "another clip of the speaker in the batch"
+                                                        : "a slice of the clip"},
       {"codes from", batches_->codes().cached() ? "the corpus's cache" : "the DVAE"}};
 }
 

@@ -3,12 +3,19 @@
 
 #include <memory>
 
+#include "tandem/config.h"
 #include "train/batches/gpt_batches.h"
 #include "train/stage.h"
 #include "train/stages/gpt_learner.h"
 #include "train/voice_parts.h"
 
 namespace tandem {
+
+// Whether the voice of a row comes from another clip.
+bool takes_other_clip(const TrainingConfig& training);
+// Share of wrong codes for a GPT that was trained before, or was not. A new one learns to stand its
+// own errors; one that was trained without keeps what it knows of clean codes.
+double code_noise_for(const TrainingConfig& training, bool trained_before);
 
 class GptStage final : public Stage {
  public:
@@ -41,6 +48,7 @@ class GptStage final : public Stage {
 
   const Config& config_;
   VoiceParts parts_;
+  const TrainingConfig learning_;  // with the noise that fits the GPT it starts from
   std::unique_ptr<SpeechFeed> training_, validation_;
   std::unique_ptr<GptBatches> batches_, validation_batches_;
   GptLargest largest_;
