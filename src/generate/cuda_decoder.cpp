@@ -40,10 +40,9 @@ class CudaDecoder final : public SpeechDecoder {
       : gpt_(gpt), device_(device), stream_(raw_cuda_stream(device.compute_stream())) {
     DeviceScope scope(device_);
     c10::cuda::CUDAStreamGuard guard(stream_);
-    const int64_t longest_prompt = rows_of_a_voice + gpt.text_positions.size(0) + 1;
     most_steps_ = gpt.audio_positions.size(0);
     rows_ = std::make_unique<GptRows>(gpt_rows_weights(), type, places,
-                                      longest_prompt + most_steps_, few_rows);
+                                      longest_prompt(gpt) + most_steps_, few_rows);
     // Never again: captured steps hold the buffers' addresses.
     rows_->reserve(std::max(most_prompt_rows, rows_bucket(places)));
     voices_ = std::make_unique<RowPrefixes>(*rows_, rows_of_a_voice, voices);
@@ -147,8 +146,7 @@ class CudaDecoder final : public SpeechDecoder {
   };
   struct Starting {
     DecodeStart start;
-    bool has_voice = false;  // its first rows are a voice's
-    int64_t slot = -1;       // where they are kept; -1: they are computed
+    int64_t slot = -1;  // where its voice is kept; -1: all is computed
     int64_t first() const { return slot >= 0 ? rows_of_a_voice : 0; }  // row to be computed
     int64_t rows() const { return start.prompt.size(0) - first(); }
   };
@@ -192,10 +190,7 @@ class CudaDecoder final : public SpeechDecoder {
   Starting look_up(const DecodeStart& start) {
     Starting starting{.start = start};
     starting.start.prompt = start.prompt.contiguous();
-    // The last row is the start code's: there is always one to be computed.
-    starting.has_voice =
-        start.voice_rows == rows_of_a_voice && start.prompt.size(0) > rows_of_a_voice;
-    if (starting.has_voice) starting.slot = voices_->find(starting.start.prompt);
+    if (start.begins_with_a_voice()) starting.slot = voices_->find(starting.start.prompt);
     return starting;
   }
 
@@ -244,7 +239,7 @@ class CudaDecoder final : public SpeechDecoder {
       if (starting.slot >= 0) {
         known_slot[known] = static_cast<int32_t>(starting.slot);
         known_place[known++] = start.place;
-      } else if (starting.has_voice) {
+      } else if (start.begins_with_a_voice()) {
         computed.push_back({start.prompt, start.place});
       }
       call.places.push_back(start.place);

@@ -105,14 +105,6 @@ class PlainDecoder final : public SpeechDecoder {
     bool active = true;
   };
 
-  static int64_t longest_prompt(const XttsGpt& gpt) {
-    // Latents, text with its two ends, start code.
-    return rows_of_a_voice + gpt.text_positions.size(0) + 1;
-  }
-
-  static bool has_voice(const DecodeStart& start) {
-    return start.voice_rows == rows_of_a_voice && start.prompt.size(0) > rows_of_a_voice;
-  }
   // The rows of the voice, in the order of memory.
   static at::Tensor voice_of(const DecodeStart& start) {
     return start.prompt.narrow(0, 0, rows_of_a_voice).contiguous();
@@ -127,7 +119,7 @@ class PlainDecoder final : public SpeechDecoder {
 
   // Writes the voice's keys and values to the place; how many rows need not be computed.
   int64_t recall_voice(const DecodeStart& start) {
-    if (!has_voice(start)) return 0;
+    if (!start.begins_with_a_voice()) return 0;
     const int64_t slot = voices_.find(numbers(voice_of(start)));
     if (slot < 0) return 0;
     const std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(slot)];
@@ -138,7 +130,7 @@ class PlainDecoder final : public SpeechDecoder {
     return rows_of_a_voice;
   }
   void keep_voice(const DecodeStart& start) {
-    if (!has_voice(start)) return;
+    if (!start.begins_with_a_voice()) return;
     const int64_t slot = voices_.keep(numbers(voice_of(start)));
     if (slot < 0) return;
     DeviceScope scope(device_);
@@ -232,6 +224,15 @@ class PlainDecoder final : public SpeechDecoder {
 };
 
 }  // namespace
+
+bool DecodeStart::begins_with_a_voice() const {
+  return voice_rows == rows_of_a_voice && prompt.size(0) > rows_of_a_voice;
+}
+
+int64_t longest_prompt(const XttsGpt& gpt) {
+  // Latents, text with its two ends, start code.
+  return rows_of_a_voice + gpt.text_positions.size(0) + 1;
+}
 
 std::unique_ptr<SpeechDecoder> make_plain_decoder(const XttsGpt& gpt, LogicalDevice& device,
                                                   int64_t places, int64_t voices) {

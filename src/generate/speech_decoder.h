@@ -29,6 +29,9 @@ struct DecodeStart {
   // The first rows that stand before every text of the voice; 0: none are told. What they come to
   // is computed once a voice.
   int64_t voice_rows = 0;
+
+  // Whether those rows are as many as a decoder keeps. There is always one behind them to compute.
+  bool begins_with_a_voice() const;
 };
 
 struct DrawnCode {
@@ -55,6 +58,7 @@ class SpeechDecoder {
 
 // Latents of a voice; a decoder keeps the keys and values of that many rows.
 constexpr int64_t rows_of_a_voice = 32;
+int64_t longest_prompt(const XttsGpt& gpt);  // rows
 // Voices worth keeping: those of a folder's speakers where many texts are spoken at once. XTTS v2's
 // take 3.9 MB each in half precision.
 constexpr int64_t voices_for(int64_t places) { return std::clamp<int64_t>(places, 8, 64); }

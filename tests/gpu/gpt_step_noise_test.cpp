@@ -21,23 +21,11 @@ LogicalDevice& noise_gpu() {
 }
 
 GptStepOptions noise_options() {
-  GptStepOptions options;
-  options.most_places = 1400;
-  options.most_rows = 6;
-  options.longest = 430;
-  options.latents = 32;
-  options.start_text = 1;
-  options.stop_text = 0;
+  GptStepOptions options = small_options();
   options.start_audio = noise_kinds;
   options.stop_audio = noise_kinds + 1;
-  options.text_loss_weight = 0.1;
   options.reads_stop = true;
-  options.tune = false;
   return options;
-}
-
-at::Tensor noise_step(int64_t step) {
-  return at::full({}, step, at::TensorOptions(at::kCUDA).dtype(at::kLong));
 }
 
 GptStepBatch noise_batch() {
@@ -117,11 +105,11 @@ TEST(GptStepNoise, GradientsAreThoseOfThePlainModelThatReadsTheSame) {
     const GptStepOptions options = noise_options();
     GptStepWeights weights = random_gpt_weights({}, 1);
     GptStepBatch batch = noise_batch();
-    batch.read_codes = noisy_codes(batch.codes, batch.code_lengths, noise_at(noise_step(5)));
+    batch.read_codes = noisy_codes(batch.codes, batch.code_lengths, noise_at(step_number(5)));
     EXPECT_FALSE(batch.read_codes.equal(batch.codes));
     GptStep step(weights, options);
     const at::Tensor one = at::ones({}, at::TensorOptions(at::kCUDA));
-    const GptStepResult result = step.run(batch, noise_step(5), one, 77);
+    const GptStepResult result = step.run(batch, step_number(5), one, 77);
 
     std::map<std::string, at::Tensor> leaves;
     const XttsGpt gpt = plain_of(weights, options, leaves);
@@ -154,7 +142,7 @@ TEST(GptStepNoise, IsDrawnAnewByACapturedPassAndAsOnTheCpu) {
     GptStepWeights weights = random_gpt_weights({}, 1);
     GptStep step(weights, noise_options());
     const GptStepBatch batch = noise_batch();
-    const at::Tensor one = at::ones({}, at::TensorOptions(at::kCUDA)), number = noise_step(1);
+    const at::Tensor one = at::ones({}, at::TensorOptions(at::kCUDA)), number = step_number(1);
     const auto run = [&](const at::Tensor& at) {
       GptStepBatch noisy = batch;
       noisy.overwrites = true;
@@ -166,7 +154,7 @@ TEST(GptStepNoise, IsDrawnAnewByACapturedPassAndAsOnTheCpu) {
     EXPECT_TRUE(here.equal(noisy_codes(batch.codes.cpu(), batch.code_lengths.cpu(),
                                        noise_at(at::full({}, 1, at::kLong)))));
     const at::Tensor before = all_of(weights, step.result());
-    run(noise_step(2));
+    run(step_number(2));
     const at::Tensor expected = all_of(weights, step.result());
     EXPECT_FALSE(before.equal(expected));
 
@@ -189,7 +177,7 @@ TEST(GptStepNoise, RefusesCodesOfAnotherShape) {
     batch.read_codes = batch.codes.narrow(1, 0, 5).contiguous();
     std::string sentence;
     try {
-      step.run(batch, noise_step(1), at::ones({}, at::TensorOptions(at::kCUDA)), 0);
+      step.run(batch, step_number(1), at::ones({}, at::TensorOptions(at::kCUDA)), 0);
     } catch (const std::exception& error) {
       sentence = error.what();
     }

@@ -26,26 +26,8 @@ double relative_error(const at::Tensor& ours, const at::Tensor& reference) {
   return (a - b).norm().item<double>() / std::max(b.norm().item<double>(), 1e-20);
 }
 
-GptStepOptions small_options() {
-  GptStepOptions options;
-  options.most_places = 1400;
-  options.most_rows = 6;
-  options.longest = 430;
-  options.latents = 32;
-  options.start_text = 1;
-  options.stop_text = 0;
-  options.start_audio = 35;
-  options.stop_audio = 36;
-  options.text_loss_weight = 0.1;
-  options.tune = false;
-  return options;
-}
-
 const std::vector<int64_t> some_texts = {7, 0, 12, 3, 41}, some_sounds = {20, 0, 33, 310, 129};
 
-at::Tensor step_number(int64_t step) {
-  return at::full({}, step, at::TensorOptions(at::kCUDA).dtype(at::kLong));
-}
 at::Tensor scale_of(double scale) {
   return at::full({}, scale, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
 }

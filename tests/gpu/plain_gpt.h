@@ -18,6 +18,25 @@ struct PlainGptSize {
   int64_t text_positions = 420, audio_positions = 620;
 };
 
+inline GptStepOptions small_options() {
+  GptStepOptions options;
+  options.most_places = 1400;
+  options.most_rows = 6;
+  options.longest = 430;
+  options.latents = 32;
+  options.start_text = 1;
+  options.stop_text = 0;
+  options.start_audio = 35;
+  options.stop_audio = 36;
+  options.text_loss_weight = 0.1;
+  options.tune = false;
+  return options;
+}
+
+inline at::Tensor step_number(int64_t step) {
+  return at::full({}, step, at::TensorOptions(at::kCUDA).dtype(at::kLong));
+}
+
 using NamedWeights = std::vector<std::pair<std::string, TrainedWeight*>>;
 
 inline NamedWeights weights_by_name(GptStepWeights& w) {

@@ -25,21 +25,9 @@ DataConfig one_bucket(int64_t batch_size) {
 
 // The folder's clips with these speakers, one after the other.
 SpeechCorpus spoken_by(const SpeechFolder& folder, const std::vector<std::string>& speakers) {
-  const ClipIndex index = ClipIndex::open(folder.index);
-  std::vector<Clip> clips;
-  for (int64_t row = 0; row < index.size(); ++row) {
-    const ClipView view = index[row];
-    clips.push_back({.id = std::string(view.id),
-                     .text = std::string(view.text),
-                     .speaker = speakers[static_cast<size_t>(row) % speakers.size()],
-                     .path = index.full_path(row),
-                     .bytes = view.bytes,
-                     .modified = view.modified,
-                     .frames = view.frames,
-                     .sample_rate = view.sample_rate,
-                     .channels = view.channels,
-                     .tokens = view.tokens});
-  }
+  std::vector<Clip> clips = folder.clips();
+  for (size_t row = 0; row < clips.size(); ++row)
+    clips[row].speaker = speakers[row % speakers.size()];
   return SpeechCorpus(ClipIndex::from(std::move(clips), "/"), nullptr, {});
 }
 

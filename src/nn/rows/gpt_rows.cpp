@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "nn/rows/packed_weight.h"
-#include "nn/rows/whole_step_layers.h"
 
 namespace tandem {
 namespace {
@@ -50,14 +49,11 @@ GptRows::GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, in
   if (weights.final_norm.weight.defined())
     final_norm_ = {on_device(weights.final_norm.weight), on_device(weights.final_norm.bias)};
   head_ = pack(weights.head, weights.head_bias);
-  whole_ = whole_step_table();
-  const auto ints = at::TensorOptions(at::kCUDA).dtype(at::kInt);
-  words_ = at::full({whole_step_words(static_cast<int64_t>(layers_.size()))}, -1, ints);
-  turn_ = at::zeros({1}, ints);
+  whole_ = WholeStepMemory(whole_step_layers());
 }
 
 // Pointers of all layers, for the kernel that runs them in one go.
-at::Tensor GptRows::whole_step_table() const {
+std::vector<WholeStepLayer> GptRows::whole_step_layers() const {
   std::vector<WholeStepLayer> table;
   for (const Layer& layer : layers_) {
     table.push_back({.qkv = layer.qkv.packed.const_data_ptr(),
@@ -75,7 +71,7 @@ at::Tensor GptRows::whole_step_table() const {
                      .keys = layer.keys.mutable_data_ptr(),
                      .values = layer.values.mutable_data_ptr()});
   }
-  return whole_step_layers(table);
+  return table;
 }
 
 bool GptRows::runs_whole(int64_t rows) const {
@@ -141,16 +137,13 @@ void GptRows::norm_rows(int64_t rows, const at::Tensor& weight, const at::Tensor
 void GptRows::run(int64_t rows, const RowPlaces& places, bool one_row_a_place,
                   cudaStream_t stream) {
   if (one_row_a_place && runs_whole(rows)) {
-    launch_whole_step({.half = half_,
-                       .rows = static_cast<int>(rows),
-                       .layers = static_cast<int>(layers_.size()),
-                       .layer = static_cast<const WholeStepLayer*>(whole_.const_data_ptr()),
-                       .positions = static_cast<int>(positions_),
-                       .x = x_.mutable_data_ptr<float>(),
-                       .places = places,
-                       .words = reinterpret_cast<uint32_t*>(words_.mutable_data_ptr<int32_t>()),
-                       .turn = reinterpret_cast<uint32_t*>(turn_.mutable_data_ptr<int32_t>())},
-                      stream);
+    WholeStep call = whole_.call();
+    call.half = half_;
+    call.rows = static_cast<int>(rows);
+    call.positions = static_cast<int>(positions_);
+    call.x = x_.mutable_data_ptr<float>();
+    call.places = places;
+    launch_whole_step(call, stream);
     return;
   }
   // With few rows every block makes the norms it needs: cheaper than a kernel for them.

@@ -11,6 +11,7 @@
 
 #include "nn/rows/few_rows.h"
 #include "nn/rows/row_kernels.h"
+#include "nn/rows/whole_step_layers.h"
 
 namespace tandem {
 
@@ -76,7 +77,7 @@ class GptRows {
   Product pack(const at::Tensor& weight, const at::Tensor& bias) const;
   static void join_weights(Layer& layer);
   RowProduct product(const Product& weights, int64_t rows) const;
-  at::Tensor whole_step_table() const;
+  std::vector<WholeStepLayer> whole_step_layers() const;
   bool runs_whole(int64_t rows) const;
   void norm_rows(int64_t rows, const at::Tensor& weight, const at::Tensor& bias,
                  cudaStream_t stream);
@@ -87,7 +88,7 @@ class GptRows {
   std::vector<Layer> layers_;
   GptRowsWeights::Norm last_norm_, final_norm_;
   Product head_;
-  at::Tensor whole_, words_, turn_;  // for launch_whole_step
+  WholeStepMemory whole_;
   at::Tensor x_, queries_, packed_, packed_wide_, logits_, place_, position_, step_, drawn_;
 };
 

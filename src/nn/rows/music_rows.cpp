@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "nn/rows/packed_weight.h"
-#include "nn/rows/whole_step_layers.h"
 #include "nn/work_note.h"
 
 namespace tandem {
@@ -83,8 +82,8 @@ void MusicRows::release() {
   shape_ = {};
   x_ = queries_ = packed_ = packed_wide_ = logits_ = place_ = position_ = own_row_ = zeros_ =
       at::Tensor();
-  new_keys_ = new_values_ = partial_ = arrived_ = text_last_ = whole_ = words_ = turn_ =
-      at::Tensor();
+  new_keys_ = new_values_ = partial_ = arrived_ = text_last_ = at::Tensor();
+  whole_ = {};
   for (Layer& layer : layers_)
     layer.keys = layer.values = layer.key_scales = layer.value_scales = layer.text_keys =
         layer.text_values = at::Tensor();
@@ -125,9 +124,7 @@ void MusicRows::reserve(const MusicRowsShape& shape) {
   arrived_ = at::zeros({partial_.size(0), heads_}, ints);
   text_last_ = at::zeros({shape.clips}, ints);
   text_lengths_.assign(static_cast<size_t>(shape.clips), 0);
-  whole_ = whole_step_table();
-  words_ = at::full({whole_step_words(static_cast<int64_t>(layers_.size()))}, -1, ints);
-  turn_ = at::zeros({1}, ints);
+  whole_ = WholeStepMemory(whole_step_layers());
   shape_ = shape;
 }
 
@@ -310,26 +307,22 @@ void MusicRows::run(int64_t rows, int64_t reading, bool one_row_a_place, cudaStr
 }
 
 void MusicRows::run_whole(int64_t rows, int64_t reading, cudaStream_t stream) {
-  launch_whole_step(
-      {.half = half_,
-       .music = true,
-       .rows = static_cast<int>(rows),
-       .reading = static_cast<int>(reading),
-       .layers = static_cast<int>(layers_.size()),
-       .layer = static_cast<const WholeStepLayer*>(whole_.const_data_ptr()),
-       .positions = static_cast<int>(shape_.positions),
-       .text_positions = static_cast<int>(shape_.text),
-       .x = x_.mutable_data_ptr<float>(),
-       .places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()},
-       .text_last = text_last_.const_data_ptr<int32_t>(),
-       .words = reinterpret_cast<uint32_t*>(words_.mutable_data_ptr<int32_t>()),
-       .turn = reinterpret_cast<uint32_t*>(turn_.mutable_data_ptr<int32_t>()),
-       .positions_read = attended_positions(rows, false) + attended_positions(reading, true)},
-      stream);
+  WholeStep call = whole_.call();
+  call.half = half_;
+  call.music = true;
+  call.rows = static_cast<int>(rows);
+  call.reading = static_cast<int>(reading);
+  call.positions = static_cast<int>(shape_.positions);
+  call.text_positions = static_cast<int>(shape_.text);
+  call.x = x_.mutable_data_ptr<float>();
+  call.places = {place_.const_data_ptr<int32_t>(), position_.const_data_ptr<int32_t>()};
+  call.text_last = text_last_.const_data_ptr<int32_t>();
+  call.positions_read = attended_positions(rows, false) + attended_positions(reading, true);
+  launch_whole_step(call, stream);
 }
 
 // Pointers of all layers, for the kernel that runs them in one go.
-at::Tensor MusicRows::whole_step_table() const {
+std::vector<WholeStepLayer> MusicRows::whole_step_layers() const {
   const auto norm = [](const Norm& of) {
     return RowNorm{floats_of(of.weight), floats_of(of.bias)};
   };
@@ -349,7 +342,7 @@ at::Tensor MusicRows::whole_step_table() const {
                      .text_keys = layer.text_keys.mutable_data_ptr(),
                      .text_values = layer.text_values.mutable_data_ptr()});
   }
-  return whole_step_layers(table);
+  return table;
 }
 
 void MusicRows::finish(int64_t rows, cudaStream_t stream) {

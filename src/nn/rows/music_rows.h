@@ -13,6 +13,7 @@
 
 #include "nn/rows/few_rows.h"
 #include "nn/rows/music_kernels.h"
+#include "nn/rows/whole_step_layers.h"
 
 namespace tandem {
 
@@ -100,7 +101,7 @@ class MusicRows {
   double attended_positions(int64_t rows, bool text) const;
   void attend(Layer& layer, int64_t rows, bool text, cudaStream_t stream);
   void run_whole(int64_t rows, int64_t reading, cudaStream_t stream);
-  at::Tensor whole_step_table() const;
+  std::vector<WholeStepLayer> whole_step_layers() const;
   void self_block(Layer& layer, int64_t rows, cudaStream_t stream);
   void cross_block(Layer& layer, int64_t rows, cudaStream_t stream);
   void inner_block_of(Layer& layer, const Product& after, int64_t rows, cudaStream_t stream);
@@ -119,7 +120,7 @@ class MusicRows {
   at::Tensor text_weights_;  // [L, 2, D, D] half: keys and values of captions
   at::Tensor x_, queries_, packed_, packed_wide_, logits_, place_, position_, own_row_, zeros_;
   at::Tensor new_keys_, new_values_, partial_, arrived_, text_last_;
-  at::Tensor whole_, words_, turn_;  // for launch_whole_step
+  WholeStepMemory whole_;
 };
 
 }  // namespace tandem

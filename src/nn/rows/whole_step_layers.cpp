@@ -7,11 +7,22 @@
 
 namespace tandem {
 
-at::Tensor whole_step_layers(const std::vector<WholeStepLayer>& layers) {
+WholeStepMemory::WholeStepMemory(const std::vector<WholeStepLayer>& layers)
+    : count_(static_cast<int64_t>(layers.size())) {
   const auto bytes = static_cast<int64_t>(layers.size() * sizeof(WholeStepLayer));
-  at::Tensor table = at::empty({bytes}, at::TensorOptions().dtype(at::kByte));
+  const at::Tensor table = at::empty({bytes}, at::TensorOptions().dtype(at::kByte));
   std::memcpy(table.mutable_data_ptr(), layers.data(), static_cast<size_t>(bytes));
-  return table.to(at::kCUDA);
+  layers_ = table.to(at::kCUDA);
+  const auto ints = at::TensorOptions(at::kCUDA).dtype(at::kInt);
+  words_ = at::full({whole_step_words(count_)}, -1, ints);
+  turn_ = at::zeros({1}, ints);
+}
+
+WholeStep WholeStepMemory::call() const {
+  return {.layers = static_cast<int>(count_),
+          .layer = static_cast<const WholeStepLayer*>(layers_.const_data_ptr()),
+          .words = reinterpret_cast<uint32_t*>(words_.mutable_data_ptr<int32_t>()),
+          .turn = reinterpret_cast<uint32_t*>(turn_.mutable_data_ptr<int32_t>())};
 }
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// The table of layers that launch_whole_step reads, on the current CUDA device.
+// What launch_whole_step needs of a model beside its rows, on the current CUDA device.
 #pragma once
 
 #ifdef TANDEM_WITH_CUDA
@@ -10,7 +10,18 @@
 
 namespace tandem {
 
-at::Tensor whole_step_layers(const std::vector<WholeStepLayer>& layers);
+class WholeStepMemory {
+ public:
+  WholeStepMemory() = default;  // none
+  explicit WholeStepMemory(const std::vector<WholeStepLayer>& layers);
+
+  // With the layers and the words they hand over; the rest is the caller's to fill in.
+  WholeStep call() const;
+
+ private:
+  int64_t count_ = 0;
+  at::Tensor layers_, words_, turn_;
+};
 
 }  // namespace tandem
 #endif

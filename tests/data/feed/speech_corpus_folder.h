@@ -38,6 +38,24 @@ struct SpeechFolder {
   static std::string name(int i) { return "clip" + std::to_string(i); }
   std::string path(int i) const { return (folder / ("wavs/" + name(i) + ".wav")).string(); }
   std::string bad_list() const { return (folder / "bad_files.tsv").string(); }
+  // What the index holds, to be changed before a corpus is made of it.
+  std::vector<Clip> clips() const {
+    const ClipIndex from = ClipIndex::open(index);
+    std::vector<Clip> all;
+    for (int64_t row = 0; row < from.size(); ++row) {
+      const ClipView view = from[row];
+      all.push_back({.id = std::string(view.id),
+                     .text = std::string(view.text),
+                     .path = from.full_path(row),
+                     .bytes = view.bytes,
+                     .modified = view.modified,
+                     .frames = view.frames,
+                     .sample_rate = view.sample_rate,
+                     .channels = view.channels,
+                     .tokens = view.tokens});
+    }
+    return all;
+  }
   static DataConfig settings() {
     DataConfig config;
     config.batch_size = 8;

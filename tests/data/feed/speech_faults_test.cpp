@@ -23,20 +23,7 @@ void make_an_epoch(SpeechBatches& batches, int64_t count) {
 
 TEST(SpeechFaults, ATextThatCannotBeReadIsNoText) {
   const SpeechFolder folder(66);
-  const ClipIndex index = ClipIndex::open(folder.index);
-  std::vector<Clip> clips;
-  for (int64_t row = 0; row < index.size(); ++row) {
-    const ClipView view = index[row];
-    clips.push_back({.id = std::string(view.id),
-                     .text = std::string(view.text),
-                     .path = index.full_path(row),
-                     .bytes = view.bytes,
-                     .modified = view.modified,
-                     .frames = view.frames,
-                     .sample_rate = view.sample_rate,
-                     .channels = view.channels,
-                     .tokens = view.tokens});
-  }
+  std::vector<Clip> clips = folder.clips();
   clips.back().text = "not UTF-8: \xff";
   clips.back().language = "en";
   const DataConfig config = SpeechFolder::settings();
