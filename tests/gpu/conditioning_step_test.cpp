@@ -168,6 +168,41 @@ TEST(GpuConditioningStep, NormsAreThoseOfTheCpu) {
   });
 }
 
+TEST(GptAttention, SumsAreFiniteWhereAllScoresAreFarBelowZero) {
+  IN_CHILD({
+    DeviceScope scope(conditioning_gpu());
+    at::manual_seed(5);
+    const int64_t heads = 2, head = 64, places = 400;
+    const auto half = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
+    const PackedSequences sequences{at::tensor({0, 65, 195, 400}, at::kInt).to(at::kCUDA), 205};
+    // Scores about -36 * 64 / 8: none of a row's is near the 0 of rows behind a sequence's end.
+    const at::Tensor qkv = at::randn({places, heads, 3, head}, half);
+    qkv.select(2, 0).add_(6);
+    qkv.select(2, 1).sub_(6);
+    const at::Tensor flow = at::randn({places, heads, head}, half);
+    const auto stream = c10::cuda::getCurrentCUDAStream();
+    for (const bool causal : {true, false}) {
+      GptAttention attention(heads, head, places, 3, causal);
+      if (!attention.own_kernels()) continue;
+      const at::Tensor out = at::full({places, heads, head}, NAN, half);
+      const at::Tensor sums = at::full({heads, places}, NAN, half.dtype(at::kFloat));
+      const at::Tensor gradient = at::full_like(qkv, NAN);
+      attention.begin(sequences, places, stream);
+      attention.forward(qkv.transpose(1, 2), sequences, out, sums, stream);
+      EXPECT_LT(sums.max().item<double>(), -128) << "not the case that is tried";
+      attention.backward(flow, qkv.transpose(1, 2), out, sums, sequences, gradient.transpose(1, 2),
+                         at::empty_like(sums), stream);
+      EXPECT_TRUE(gradient.isfinite().all().item<bool>());
+      const auto parts = attention.bias_parts(sequences, places);
+      const at::Tensor by_query = at::from_blob(const_cast<float*>(parts.query),
+                                                {parts.query_parts, heads * head}, sums.options())
+                                      .sum(0);
+      const at::Tensor expected = gradient.select(2, 0).to(at::kFloat).sum(0).flatten();
+      EXPECT_LT(error_of(by_query, expected), 2e-2) << (causal ? "causal" : "whole");
+    }
+  });
+}
+
 TEST(GptAttention, SeesWholeSequencesWhereItIsNotCausal) {
   IN_CHILD({
     DeviceScope scope(conditioning_gpu());

@@ -73,8 +73,10 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     dots[half] = __shfl_sync(~0u, dot, 2 * (at.lane / 4 + 8 * half));
-    const int row = min(mine + at.row + 8 * half, at.length - 1);
-    sums[half] = at.of_numbers(call.logsumexp, call.places)[row];
+    // Rows behind the end have scores of 0: with the sum of a real row, far below zero, they would
+    // weigh infinitely much, and the column sums have them as well.
+    const int row = mine + at.row + 8 * half;
+    sums[half] = row < at.length ? at.of_numbers(call.logsumexp, call.places)[row] : INFINITY;
   }
 
   Accumulator out = {};
