@@ -21,8 +21,13 @@ namespace {
 
 class CudaEventState final : public EventState {
  public:
+  explicit CudaEventState(unsigned flags) : event(flags) {}
   bool done() const override { return event.query(); }
   void synchronize() override { event.synchronize(); }
+  double seconds_since(const EventState& earlier) const override {
+    constexpr double millisecond = 1e-3;
+    return dynamic_cast<const CudaEventState&>(earlier).event.elapsed_time(event) * millisecond;
+  }
   at::cuda::CUDAEvent event;
 };
 
@@ -36,11 +41,8 @@ class CudaStream final : public Stream {
     c10::cuda::CUDAStreamGuard guard(stream_);
     work();
   }
-  Event record() override {
-    auto state = std::make_shared<CudaEventState>();
-    state->event.record(stream_);
-    return Event(state);
-  }
+  Event record() override { return record(cudaEventDisableTiming); }
+  Event record_time() override { return record(cudaEventDefault); }
   void wait(const Event& event) override {
     if (auto* ours = dynamic_cast<CudaEventState*>(event.state())) {
       ours->event.block(stream_);
@@ -52,6 +54,12 @@ class CudaStream final : public Stream {
   c10::cuda::CUDAStream raw() const { return stream_; }
 
  private:
+  Event record(unsigned flags) {
+    auto state = std::make_shared<CudaEventState>(flags);
+    state->event.record(stream_);
+    return Event(state);
+  }
+
   LogicalDevice& device_;
   c10::cuda::CUDAStream stream_;
 };

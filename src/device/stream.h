@@ -23,6 +23,8 @@ class EventState {
   virtual ~EventState() = default;
   virtual bool done() const = 0;
   virtual void synchronize() = 0;  // blocks the calling thread
+  // Both were recorded with their time, on one device, and are done.
+  virtual double seconds_since(const EventState& earlier) const = 0;
 };
 
 // A point in a stream. Copyable; an empty event is always done.
@@ -33,6 +35,13 @@ class Event {
   bool done() const { return !state_ || state_->done(); }
   void synchronize() const {
     if (state_) state_->synchronize();
+  }
+  // On the device, from an earlier event to this one, both of record_time(). Waits for them.
+  double seconds_since(const Event& earlier) const {
+    if (!state_ || !earlier.state_) return 0;
+    earlier.state_->synchronize();
+    state_->synchronize();
+    return state_->seconds_since(*earlier.state_);
   }
   EventState* state() const { return state_.get(); }
 
@@ -45,6 +54,7 @@ class Stream {
   virtual ~Stream() = default;
   virtual void run(std::function<void()> work) = 0;
   virtual Event record() = 0;                 // done when everything queued so far is done
+  virtual Event record_time() = 0;            // the same, and says when that was
   virtual void wait(const Event& event) = 0;  // what is queued from now on starts after it
   virtual void synchronize() = 0;             // until the queue is empty
 };

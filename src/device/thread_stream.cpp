@@ -13,6 +13,20 @@
 namespace tandem {
 namespace {
 
+// Of streams that run on this machine's own clock.
+class Moment : public EventState {
+ public:
+  bool done() const override { return true; }
+  void synchronize() override {}
+  double seconds_since(const EventState& earlier) const override {
+    const std::chrono::duration<double> passed = time_ - dynamic_cast<const Moment&>(earlier).time_;
+    return passed.count();
+  }
+
+ protected:
+  std::chrono::steady_clock::time_point time_ = std::chrono::steady_clock::now();
+};
+
 class InlineStream final : public Stream {
  public:
   explicit InlineStream(LogicalDevice& device) : device_(device) {}
@@ -21,6 +35,7 @@ class InlineStream final : public Stream {
     work();
   }
   Event record() override { return Event(); }
+  Event record_time() override { return Event(std::make_shared<Moment>()); }
   void wait(const Event& event) override { event.synchronize(); }
   void synchronize() override {}
 
@@ -28,7 +43,7 @@ class InlineStream final : public Stream {
   LogicalDevice& device_;
 };
 
-class Flag final : public EventState {
+class Flag final : public Moment {
  public:
   bool done() const override {
     std::lock_guard lock(mutex_);
@@ -40,6 +55,7 @@ class Flag final : public EventState {
   }
   void set() {
     std::lock_guard lock(mutex_);
+    time_ = std::chrono::steady_clock::now();
     set_ = true;
     changed_.notify_all();
   }
@@ -72,6 +88,7 @@ class ThreadStream final : public Stream {
     push([flag] { flag->set(); }, /*always=*/true);
     return Event(flag);
   }
+  Event record_time() override { return record(); }
   void wait(const Event& event) override {
     push([event] { event.synchronize(); }, /*always=*/true);
   }

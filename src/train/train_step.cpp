@@ -2,8 +2,11 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
@@ -65,16 +68,19 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
     const std::chrono::duration<double> longer(config_.training.collective_timeout + 2);
     std::this_thread::sleep_for(longer);
   }
-  double waited = 0;
+  // Times are the device's: the host is some steps ahead of it, and waits for it now and then.
+  Stream& stream = worker.replica.device().compute_stream();
+  const Event began = stream.record_time();
+  std::vector<std::pair<Event, Event>> waits;  // from a batch that is asked for to its arrival
   StepRequest request{.step = step,
                       .learning_rate = learning_rate_at(schedule_, step, total_steps_),
                       .poison = is(FaultKind::nan),
                       .out_of_memory = is(FaultKind::oom)};
   request.batch = [&](int64_t) {
     worker.batch.reset();
-    const auto asked = Clock::now();
+    const Event asked = stream.record_time();
     std::optional<BatchLease> batch = feed_->next(rank);
-    waited += seconds_since(asked);
+    waits.emplace_back(asked, stream.record_time());
     if (!batch) throw Error(ErrorKind::internal, "the feed ended before the run did");
     if (rank == 0) decide_stop(step);
     worker.batch.emplace(std::move(*batch));
@@ -85,10 +91,11 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
   const at::Tensor values = worker.replica.step(request);
   if (watch) watch->check();
   watch.reset();
-  const double seconds = seconds_since(worker.last);
-  worker.last = Clock::now();
-  worker.reader.push(values, [this, &worker, step, waited, seconds](const std::vector<double>& v) {
-    note_step(worker, step, v, seconds, waited);
+  const Event ended = stream.record_time();
+  worker.reader.push(values, [=, this, &worker](const std::vector<double>& v) {
+    double waited = 0;
+    for (const auto& [asked, arrived] : waits) waited += arrived.seconds_since(asked);
+    note_step(worker, step, v, std::max(1e-9, ended.seconds_since(began)), waited);
   });
   if (rank == 0 && memory_ && due(config_.observe.memory_step, step)) memory_->report(step);
   return true;

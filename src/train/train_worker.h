@@ -20,15 +20,13 @@ struct TrainRun::Worker {
                     .best_step = run.state_.best_step,
                     .counted = run.state_.counted_loss.value_or(INFINITY),
                     .waited = run.state_.validations_without_gain}),
-        terms(replica.learner().terms()),
-        last(Clock::now()) {}
+        terms(replica.learner().terms()) {}
   const int rank;
   Replica& replica;
   LossReader reader;
   StepGuard guard;
   EarlyStop early_stop;
   const std::vector<std::string> terms;
-  Clock::time_point last;           // when the step before was queued
   std::optional<BatchLease> batch;  // the last one, until the next is asked for
   bool finished = false;            // for another reason than the number of steps
 };

@@ -56,6 +56,24 @@ TEST(Event, OrdersTwoStreams) {
   EXPECT_TRUE(event.done());
 }
 
+TEST(Event, SaysWhatTimeTheDeviceTookAndNotTheCaller) {
+  Stream& stream = simulate_devices(1)[0]->compute_stream();
+  const double expected = std::chrono::duration<double>(moment).count();
+  stream.run([] { std::this_thread::sleep_for(moment); });
+  const Event began = stream.record_time();
+  for (int i = 0; i < 3; ++i) stream.run([] { std::this_thread::sleep_for(moment); });
+  const Event ended = stream.record_time();  // the caller is here long before
+  EXPECT_GE(ended.seconds_since(began), 3 * expected);
+  EXPECT_TRUE(began.done() && ended.done());
+  // The caller's own pauses count where the device had nothing to do.
+  std::this_thread::sleep_for(moment);
+  EXPECT_GE(stream.record_time().seconds_since(ended), expected);
+  Stream& cpu = DeviceRegistry::get().cpu().compute_stream();
+  const Event before = cpu.record_time();
+  std::this_thread::sleep_for(moment);
+  EXPECT_GE(cpu.record_time().seconds_since(before), expected);
+}
+
 TEST(Event, EmptyOneIsDone) {
   EXPECT_TRUE(Event().done());
   Event().synchronize();

@@ -60,24 +60,42 @@ StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
   const auto warm_up = static_cast<int64_t>(warm_up_of(static_cast<size_t>(request.steps)));
   StepSeries series;
   settle(subject, request, series);
-  std::deque<Event> pending;
+  Stream& stream = device.compute_stream();
+  // With work that is queued, times are the device's: the host goes ahead and waits by turns.
+  struct Queued {
+    Event began, ended;
+    std::vector<std::pair<Event, Event>> waits;
+  };
+  std::deque<Queued> pending;
+  const auto finish_first = [&] {
+    const Queued first = std::move(pending.front());
+    pending.pop_front();
+    double waited = 0;
+    for (const auto& [asked, came] : first.waits) waited += came.seconds_since(asked);
+    series.seconds.push_back(first.ended.seconds_since(first.began));
+    series.waits.push_back(waited);
+  };
   int64_t unsettled = subject.unsettled(request.rank);
   auto last = Clock::now();
+  Event before = stream.record_time();
   for (int64_t i = 0; i < request.steps; ++i) {
     throw_if_stopped();
     if (i == warm_up && request.warm) request.warm();
     SpentTime waiting;
-    const SpentTime before = thread_time();
+    const SpentTime at_start = thread_time();
+    Queued step{.began = before, .ended = {}, .waits = {}};
     subject.step(request.rank, [&] {
       const SpentTime asked = thread_time();
+      const Event asked_there = stream.record_time();
       const Batch* batch = request.next();
       waiting += thread_time() - asked;
+      step.waits.emplace_back(asked_there, stream.record_time());
       if (!batch) throw Error(ErrorKind::internal, "the feed ended before the measurement did");
       return batch;
     });
     // Standing in line for a core is not waiting for data, wherever it happens.
     waiting.wall -= waiting.in_line;
-    SpentTime spent = thread_time() - before;
+    SpentTime spent = thread_time() - at_start;
     spent.wall -= waiting.wall;
     spent.on_core -= waiting.on_core;
     if (i >= warm_up) {
@@ -85,19 +103,18 @@ StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
       ++series.counted;
     }
     if (queues) {
-      pending.push_back(device.compute_stream().record());
-      if (pending.size() > ahead) {
-        pending.front().synchronize();
-        pending.pop_front();
-      }
+      before = step.ended = stream.record_time();
+      pending.push_back(std::move(step));
+      if (pending.size() > ahead) finish_first();
+    } else {
+      series.seconds.push_back(seconds_since(last));
+      last = Clock::now();
+      series.waits.push_back(waiting.wall);
     }
-    series.seconds.push_back(seconds_since(last));
-    last = Clock::now();
-    series.waits.push_back(waiting.wall);
     const int64_t before_it = std::exchange(unsettled, subject.unsettled(request.rank));
     series.settled.push_back(before_it == unsettled);
   }
-  if (queues) device.compute_stream().synchronize();
+  while (!pending.empty()) finish_first();
   return series;
 }
 
