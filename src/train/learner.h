@@ -50,7 +50,8 @@ struct TrainedView {
 
 // What changes from step to step, on the device, at fixed addresses.
 struct StepValues {
-  at::Tensor step;    // [] int64, the number of this step, from 1
+  at::Tensor step;     // [] int64, the number of this step, from 1
+  int64_t number = 0;  // the same on the host: only for what Learner::pass_of tells apart
   at::Tensor scale;   // [] float32: losses are multiplied by it before the backward pass; 1 but for
                       // fp16
   uint64_t seed = 0;  // of this replica
@@ -90,8 +91,9 @@ class Learner {
     return add_gradients(phase, batch, values);
   }
 
-  // Tells batches apart that have the same shapes but need another pass: it is captured for each.
-  virtual int64_t shape_of(const Batch&) const { return 0; }
+  // Tells batches and steps apart that have the same shapes but need another pass: it is captured
+  // for each.
+  virtual int64_t pass_of(const Batch&, const StepValues&) const { return 0; }
 
   // Tensors beside the trained ones that belong to a checkpoint and to the checksum: running
   // statistics, a codebook. Changed in place only.

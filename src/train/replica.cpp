@@ -102,6 +102,7 @@ int64_t Replica::reduced_early() const {
 void Replica::set_inputs(const StepRequest& request) {
   at::NoGradGuard no_grad;
   values_.step.fill_(request.step);
+  values_.number = request.step;
   at::mul_out(divisor_, values_.scale,
               at::scalar_tensor(static_cast<double>(config_.gradient_accumulation_steps),
                                 values_.scale.options()));
@@ -213,8 +214,8 @@ at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
   const int at_phase = static_cast<int>(phase);
   const auto begin = [&]() -> PassGraphs::Shape& {
     const StepMark mark(request.observer, StepPart::copy, at_phase);
-    return graphs_.begin(batch, learner_->shape_of(batch) * 8 + static_cast<int64_t>(phase) * 2 +
-                                    (values_.first ? 1 : 0));
+    return graphs_.begin(batch, learner_->pass_of(batch, values_) * 8 +
+                                    static_cast<int64_t>(phase) * 2 + (values_.first ? 1 : 0));
   };
   PassGraphs::Shape& shape = begin();
   const Batch& inputs = graphs_.inputs(shape, batch);

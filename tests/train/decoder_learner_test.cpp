@@ -174,6 +174,11 @@ TEST(DecoderLearner, OnlyTheMelLossTrainsBeforeTheDiscriminators) {
   EXPECT_NEAR(number(before.terms[0]), 45 * number(before.terms[1]), 1e-3);
   EXPECT_NEAR(norm_of(before, "hifigan"), norm_of(mel, "hifigan"), 1e-4 * norm_of(mel, "hifigan"));
   EXPECT_GT(number(from.terms[0]), 45 * number(from.terms[1]) + 0.5);
+  // What does not count is not computed, and its captured pass is another.
+  EXPECT_EQ(number(before.terms.narrow(0, 2, 4).abs().sum()), 0);
+  DecoderLearner learner = narrow_decoder(late);
+  EXPECT_EQ(learner.pass_of(batch, decoder_step(4)), learner.pass_of(batch, decoder_step(5)));
+  EXPECT_NE(learner.pass_of(batch, decoder_step(5)), learner.pass_of(batch, decoder_step(6)));
 }
 
 TEST(DecoderLearner, TheSpeakerLossIsOptional) {

@@ -73,7 +73,10 @@ inline Batch made_decoder_batch(const std::vector<MadeClip>& clips, int64_t most
 }
 
 inline StepValues decoder_step(int64_t step) {
-  return {.step = at::scalar_tensor(step, at::kLong), .scale = at::ones({}), .seed = 11};
+  return {.step = at::scalar_tensor(step, at::kLong),
+          .number = step,
+          .scale = at::ones({}),
+          .seed = 11};
 }
 
 // Gradients wanted and zero, as the loop makes them.

@@ -85,8 +85,12 @@ std::vector<std::string> DecoderLearner::measures() const {
   return {"mel_distance", "mcd_db", "stft_distance", "speaker_similarity"};
 }
 
-at::Tensor DecoderLearner::gate(const StepValues& values) const {
-  return (values.step >= options_.discriminator_start).to(at::kFloat);
+bool DecoderLearner::judged(const StepValues& values) const {
+  return values.number >= options_.discriminator_start;
+}
+
+int64_t DecoderLearner::pass_of(const Batch&, const StepValues& values) const {
+  return judged(values) ? 1 : 0;
 }
 
 WindowSize DecoderLearner::window_of(int64_t codes, int64_t most_judged) const {
@@ -151,6 +155,8 @@ at::Tensor DecoderLearner::train_discriminators(const Batch& batch, const StepVa
     const at::AutoGradMode gradients(!divided_);
     return speak_window(batch, values);
   }();
+  if (!divided_) kept_ = spoken;
+  if (!judged(values)) return at::zeros({6}, spoken.generated.options().dtype(at::kFloat));
   const int64_t rows = spoken.valid.size(0);
   const Judgement both =
       discriminators_.judge(at::cat({spoken.recorded, spoken.generated.detach()}),
@@ -159,8 +165,7 @@ at::Tensor DecoderLearner::train_discriminators(const Batch& batch, const StepVa
                                                part_of(both, rows, rows, 2 * rows), spoken.valid);
   const at::Tensor loss =
       sum_of(losses, spoken.valid) / static_cast<double>(std::max<int64_t>(1, batch.whole_rows));
-  (loss * gate(values) * values.scale).backward();
-  if (!divided_) kept_ = spoken;
+  (loss * values.scale).backward();
   return at::constant_pad_nd(loss.detach().view({1}), {5, 0});
 }
 
@@ -175,34 +180,39 @@ DecoderLearner::Spoken DecoderLearner::take_kept(const Batch& batch, const StepV
 
 at::Tensor DecoderLearner::train_generator(const Batch& batch, const StepValues& values) {
   const Spoken spoken = take_kept(batch, values);
-  const at::Tensor& valid = spoken.valid;
   const auto share = [&](const at::Tensor& losses) {
-    return sum_of(losses, valid) / static_cast<double>(std::max<int64_t>(1, batch.whole_rows));
+    return sum_of(losses, spoken.valid) /
+           static_cast<double>(std::max<int64_t>(1, batch.whole_rows));
   };
-  Discriminators::Folded folded;
-  Judgement real;
-  at::Tensor real_mel, real_speaker;
-  const bool told = options_.speaker_weight > 0;
-  {
+  const auto of_recorded = [&](const auto& measure) {
     const at::NoGradGuard no_grad;
-    folded = discriminators_.fold(options_.compute);
-    real = discriminators_.judge(spoken.recorded, folded, options_.by_products);
-    real_mel = mel_(spoken.recorded);
-    if (told) real_speaker = embed(spoken.recorded);
+    return measure(spoken.recorded);
+  };
+  const at::Tensor mel =
+      share(mel_distance(mel_(spoken.generated), of_recorded(mel_), spoken.valid, mel_.hop()));
+  at::Tensor loss = mel * options_.mel_weight;
+  const at::Tensor none = at::zeros({}, mel.options());
+  at::Tensor feature = none, adversarial = none, speaker = none;
+  if (judged(values)) {
+    const auto folded = [&] {
+      const at::NoGradGuard no_grad;
+      return discriminators_.fold(options_.compute);
+    }();
+    const auto judge = [&](const at::Tensor& sound) {
+      return discriminators_.judge(sound, folded, options_.by_products);
+    };
+    const Judgement real = of_recorded(judge), generated = judge(spoken.generated);
+    feature = share(feature_loss(real, generated, spoken.valid));
+    adversarial = share(adversarial_loss(generated, spoken.valid));
+    if (options_.speaker_weight > 0) {
+      const auto told = [&](const at::Tensor& sound) { return embed(sound); };
+      speaker = share(cosine_distance(embed(spoken.generated), of_recorded(told)));
+    }
+    loss = loss + (feature * options_.feature_weight + adversarial * options_.adversarial_weight +
+                   speaker * options_.speaker_weight);
   }
-  const Judgement generated = discriminators_.judge(spoken.generated, folded, options_.by_products);
-  const at::Tensor mel = share(mel_distance(mel_(spoken.generated), real_mel, valid, mel_.hop()));
-  const at::Tensor feature = share(feature_loss(real, generated, valid));
-  const at::Tensor adversarial = share(adversarial_loss(generated, valid));
-  const at::Tensor speaker = told ? share(cosine_distance(embed(spoken.generated), real_speaker))
-                                  : at::zeros({}, mel.options());
-  const at::Tensor judged = feature * options_.feature_weight +
-                            adversarial * options_.adversarial_weight +
-                            speaker * options_.speaker_weight;
-  const at::Tensor loss = mel * options_.mel_weight + judged * gate(values);
   (loss * values.scale).backward();
-  return at::stack({loss, mel, feature, adversarial, speaker, at::zeros({}, mel.options())})
-      .detach();
+  return at::stack({loss, mel, feature, adversarial, speaker, none}).detach();
 }
 
 Measured DecoderLearner::validate(const Batch& batch) {

@@ -24,7 +24,7 @@ struct DecoderLearnerOptions {
   double own_codes_share = 0.25;        // of the clips, spoken from the model's own codes
   double mel_weight = 45, feature_weight = 2, adversarial_weight = 1;
   double speaker_weight = 1;        // 0: the speaker encoder does not run
-  int64_t discriminator_start = 0;  // before this step only the mel loss trains
+  int64_t discriminator_start = 0;  // before this step only the mel loss trains, in less time
   bool by_products = false;         // the discriminators' convolutions, see Discriminators::judge
 };
 
@@ -37,6 +37,7 @@ class DecoderLearner final : public Learner {
   std::vector<Phase> phases() override;
   std::vector<std::string> terms() const override;
   at::Tensor add_gradients(size_t phase, const Batch& batch, const StepValues& values) override;
+  int64_t pass_of(const Batch&, const StepValues& values) const override;
   std::vector<std::string> measures() const override;
   Measured validate(const Batch& batch) override;
 
@@ -58,7 +59,7 @@ class DecoderLearner final : public Learner {
   at::Tensor train_discriminators(const Batch& batch, const StepValues& values);
   at::Tensor train_generator(const Batch& batch, const StepValues& values);
   at::Tensor embed(const at::Tensor& waves) const;
-  at::Tensor gate(const StepValues& values) const;
+  bool judged(const StepValues& values) const;
 
   DecoderLearnerOptions options_;
   at::Device device_;

@@ -155,7 +155,9 @@ int64_t GptLearner::places_of(const Batch& batch) const {
   return std::max<int64_t>(1, (places + places_step_ - 1) / places_step_) * places_step_;
 }
 
-int64_t GptLearner::shape_of(const Batch& batch) const { return step_ ? places_of(batch) : 0; }
+int64_t GptLearner::pass_of(const Batch& batch, const StepValues&) const {
+  return step_ ? places_of(batch) : 0;
+}
 
 at::Tensor GptLearner::condition(const Batch& batch) const {
   const LowPrecision low(config_.precision, device_);

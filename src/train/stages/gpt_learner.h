@@ -38,7 +38,7 @@ class GptLearner final : public Learner {
   size_t final_from(size_t phase, int piece) const override;
   at::Tensor add_piece(size_t phase, int piece, const Batch& batch,
                        const StepValues& values) override;
-  int64_t shape_of(const Batch& batch) const override;
+  int64_t pass_of(const Batch& batch, const StepValues&) const override;
   std::vector<std::string> measures() const override {
     return {"loss", "text_loss", "accuracy", "stop_accuracy"};
   }
