@@ -6,11 +6,11 @@
 #   scripts/train-voice.sh english|russian [DIR] [options] [-- more words for tandem train]
 #
 #   DIR               where everything goes (default voice-english, voice-russian)
-#   --hours H         of made speech (english; default 26)
+#   --hours H         of made speech (english; default 37)
 #   --format F        flac, opus (24 kbit/s) or wav (default flac)
 #   --size S          model size (default small)
-#   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,9000,12000, russian 3000,2500,6000)
-#   --tokens N        of the vocabulary (default 256)
+#   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,2500,6000)
+#   --tokens N        of the vocabulary (default 80: near letters, so that unseen words are read by what they are made of)
 #   --only PARTS      of: corpus, prepare, train, figures, speak, judge (default all, with commas)
 #   --packages DIR    take wordnet-base_*.deb or festvox-ru_*.deb from there instead of downloading it
 #   --tandem FILE     the program (default build/bin/tandem, else dist/tandem)
@@ -33,7 +33,7 @@ fail() {   # fail CODE SENTENCE [HINT]
 usage() { fail 2 "$1" "Use: scripts/train-voice.sh english|russian [DIR] [options]; --help lists them."; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-kind='' target='' hours=26 format=flac size=small steps='' tokens=256 packages='' tandem=''
+kind='' target='' hours=37 format=flac size=small steps='' tokens=80 packages='' tandem=''
 only=corpus,prepare,train,figures,speak,judge
 more=()
 while [ $# -gt 0 ]; do
@@ -54,7 +54,7 @@ done
 [ -n "$kind" ] || usage "no corpus given."
 target=${target:-voice-$kind}
 language=${kind:0:2}
-[ -n "$steps" ] || case "$kind" in english) steps=3500,9000,12000 ;; *) steps=3000,2500,6000 ;; esac
+[ -n "$steps" ] || case "$kind" in english) steps=3500,8500,7500 ;; *) steps=3000,2500,6000 ;; esac
 [[ $steps =~ ^[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*$ ]] || usage "--steps is \`$steps\`; expected three numbers, A,B,C."
 IFS=, read -r dvae_steps gpt_steps decoder_steps <<<"$steps"
 IFS=, read -r -a parts <<<"$only"
@@ -126,8 +126,8 @@ if wanted train; then   # one after the other: each stage wants batches and a le
     training.dvae_codes=1024
   train_stage gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.learning_rate=1e-3 \
     training.warmup_steps=500 training.dropout=0.15 training.weight_decay=0.05 training.ema_decay=0.999
-  train_stage decoder "$decoder_steps" --pretrained "$run/gpt/model" --batch-size 32 training.learning_rate=3e-4 \
-    training.warmup_steps=100 training.segment_codes=16 training.speaker_loss_weight=0
+  train_stage decoder "$decoder_steps" --pretrained "$run/gpt/model" --batch-size 32 training.learning_rate=4e-4 \
+    training.warmup_steps=100 "training.discriminator_start=$((decoder_steps / 2))" training.segment_codes=16 training.speaker_loss_weight=0
 fi
 if wanted figures; then
   judges_python

@@ -84,7 +84,8 @@ class PieceMaker {
     // The reference lowers a text before its cleaners see it, which shows in the Turkish İ.
     const std::string words = options_.coqui ? encode_utf8(to_lower(decode_utf8(text))) : text;
     piece.normalised = known_ ? clean_text(words, language_, style()) : words;
-    if (!options_.coqui) piece.normalised = calm_ending(piece.normalised);
+    if (!options_.coqui && !options_.keeps_endings)
+      piece.normalised = calm_ending(piece.normalised);
     const std::u32string points = decode_utf8(piece.normalised);
     if (!says_something(points)) return;
     piece.characters = static_cast<int64_t>(points.size());

@@ -23,6 +23,7 @@ struct TextPieceOptions {
   std::vector<std::string> languages = {};  // the model's; empty: all that are known
   bool split = true;                        // at sentences, to the language's limit
   bool coqui = false;                       // Coqui's cleaning; endings stay as they are
+  bool keeps_endings = false;               // endings stay as they are
   int64_t token_limit = 402;                // a piece has fewer ids than this
   int64_t token_rows = 0;                   // ids of the model's embedding; 0: unknown
 };

@@ -74,6 +74,7 @@ XttsConfig voice_config(const Config& config) {
   // corpus is sure of them, and a penalty of 5 forbids it what it rightly wants to say (CER 78 %
   // against 51 % with 1 to 1.2).
   made.sampling.repetition_penalty = 1.2;
+  made.keeps_endings = true;
   if (const fs::path vocabulary = find_vocabulary(config); !vocabulary.empty())
     fit_vocabulary(made.gpt, vocabulary);
   return made;

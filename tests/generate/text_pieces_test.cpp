@@ -99,6 +99,11 @@ TEST(TextPieces, DropsTheEndingsThatMakeXttsGoOn) {
   EXPECT_EQ(pieces_of("Is it? \"Yes.\"").front().normalised, "is it? yes");
 }
 
+TEST(TextPieces, KeepsTheEndingsForAModelThatLearnedThem) {
+  EXPECT_EQ(pieces_of("Is it? \"Yes.\"", {.keeps_endings = true}).front().normalised,
+            "is it? yes.");
+}
+
 TEST(TextPieces, CompatKeepsTheEndingsAndCoquisCleaning) {
   EXPECT_EQ(pieces_of("Is it? \"Yes.\"", {.coqui = true}).front().normalised, "is it? yes.");
   // German "Komma" keeps its capital in Coqui's cleaning.

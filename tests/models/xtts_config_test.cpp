@@ -47,8 +47,11 @@ TEST(XttsConfig, WhatIsWrittenIsReadBack) {
   config.sampling = {.temperature = 0.6, .repetition_penalty = 3, .top_k = 20, .top_p = 0.9};
   config.voice = {
       .gpt_cond_len = 12, .gpt_cond_chunk_len = 6, .max_ref_len = 10, .sound_norm_refs = true};
+  EXPECT_FALSE(parse_xtts_config(format_xtts_config(config), "config.json").keeps_endings);
+  config.keeps_endings = true;
   const XttsConfig read = parse_xtts_config(format_xtts_config(config), "config.json");
   EXPECT_EQ(format_xtts_config(read), format_xtts_config(config));
+  EXPECT_TRUE(read.keeps_endings);
   EXPECT_EQ(read.gpt.start_text_token, config.gpt.start_text_token);
   EXPECT_TRUE(read.gpt.perceiver);
   EXPECT_EQ(read.vocoder_width, 32);

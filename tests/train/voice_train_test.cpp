@@ -116,6 +116,7 @@ TEST(VoiceTraining, AllStagesMakeAFolderThatSpeaks) {
   EXPECT_EQ(model.gpt.size.audio_tokens, 66);
   EXPECT_EQ(trained_stages(folder), (std::set<std::string>{"decoder", "dvae", "gpt"}));
   EXPECT_EQ(model.config.sampling.repetition_penalty, 1.2);
+  EXPECT_TRUE(model.config.keeps_endings);
   const Voice voice = make_voice(model, {corpus.path(3)}, model.config.voice);
   EXPECT_TRUE(at::isfinite(voice.conditioning).all().item<bool>());
 }

@@ -128,6 +128,7 @@ XttsConfig parse_xtts_config(std::string_view json, const std::string& name_for_
   ours.whole("vocoder_width", config.vocoder_width, 1, 65536);
   ours.whole("speaker_width", config.speaker_width, 1, 65536);
   ours.whole("dvae_width", config.dvae_width, 1, 65536);
+  ours.flag("keeps_endings", config.keeps_endings);
   return config;
 }
 
@@ -180,7 +181,8 @@ std::string format_xtts_config(const XttsConfig& config) {
                                         {{"mel_channels", config.mel_channels},
                                          {"vocoder_width", config.vocoder_width},
                                          {"speaker_width", config.speaker_width},
-                                         {"dvae_width", config.dvae_width}}}};
+                                         {"dvae_width", config.dvae_width},
+                                         {"keeps_endings", config.keeps_endings}}}};
   return tree.dump(2) + "\n";
 }
 

@@ -49,6 +49,9 @@ struct XttsConfig {
   int64_t mel_channels = 80;
   // Widths of what Coqui builds in; from scratch only.
   int64_t vocoder_width = 512, speaker_width = 32, dvae_width = 512, speaker_embedding = 512;
+  // Texts are spoken with the marks at their ends, as they were learned. XTTS v2 goes on talking
+  // after some of them, and is given texts without.
+  bool keeps_endings = false;
   std::vector<std::string> languages;
   std::string tokenizer_file;  // used where the folder has no vocab.json; often empty
 };

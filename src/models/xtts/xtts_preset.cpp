@@ -33,10 +33,11 @@ XttsConfig tiny() {
   return config;
 }
 
+// Learns one voice from nothing within minutes. Heads of 64 have kernels of their own.
 XttsConfig small() {
   XttsConfig config = normal();
-  config.gpt.layers = 6;
-  config.gpt.width = 256;
+  config.gpt.layers = 10;
+  config.gpt.width = 512;
   config.gpt.heads = 8;
   config.vocoder_width = 128;
   config.speaker_width = 16;
