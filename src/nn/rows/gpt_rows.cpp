@@ -49,7 +49,7 @@ GptRows::GptRows(const GptRowsWeights& weights, RowHalf half, int64_t places, in
   if (weights.final_norm.weight.defined())
     final_norm_ = {on_device(weights.final_norm.weight), on_device(weights.final_norm.bias)};
   head_ = pack(weights.head, weights.head_bias);
-  whole_ = WholeStepMemory(whole_step_layers());
+  if (runs_whole(1)) whole_ = WholeStepMemory(whole_step_layers());
 }
 
 // Pointers of all layers, for the kernel that runs them in one go.

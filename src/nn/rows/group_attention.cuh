@@ -15,6 +15,11 @@ struct GroupSum {
   template <class H, int lanes>
   __device__ void add(const float (&query)[8], const uint4& key, const uint4& value, uint32_t group,
                       bool counts) {
+    add<H>(score_of<H, lanes>(query, key, group), value, counts);
+  }
+
+  template <class H, int lanes>
+  __device__ static float score_of(const float (&query)[8], const uint4& key, uint32_t group) {
     const uint32_t words[4] = {key.x, key.y, key.z, key.w};
     float score = 0;
 #pragma unroll
@@ -25,6 +30,10 @@ struct GroupSum {
 #pragma unroll
     for (int offset = lanes / 2; offset > 0; offset /= 2)
       score += __shfl_xor_sync(group, score, offset);
+    return score;
+  }
+  template <class H>
+  __device__ void add(float score, const uint4& value, bool counts) {
     if (!counts) return;
     const float now = fmaxf(largest, score);
     const float keep = __expf(largest - now), weight = __expf(score - now);

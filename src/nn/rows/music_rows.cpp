@@ -124,7 +124,7 @@ void MusicRows::reserve(const MusicRowsShape& shape) {
   arrived_ = at::zeros({partial_.size(0), heads_}, ints);
   text_last_ = at::zeros({shape.clips}, ints);
   text_lengths_.assign(static_cast<size_t>(shape.clips), 0);
-  whole_ = WholeStepMemory(whole_step_layers());
+  if (runs_whole(1)) whole_ = WholeStepMemory(whole_step_layers());
   shape_ = shape;
 }
 
@@ -293,12 +293,15 @@ void MusicRows::inner_block_of(Layer& layer, const Product& after, int64_t rows,
   launch_row_product(contract, stream);
 }
 
+bool MusicRows::runs_whole(int64_t rows) const {
+  // An 8-bit cache is written by the attention itself, which the one kernel does not do.
+  return few_rows_.whole && !eight_bits_ && inner_ == width_ &&
+         whole_step_runs(static_cast<int>(rows), width_, heads_, layers_.front().contract.inner);
+}
+
 void MusicRows::run(int64_t rows, int64_t reading, bool one_row_a_place, cudaStream_t stream) {
   one_row_a_place_ = one_row_a_place;
-  // An 8-bit cache is written by the attention itself, which the one kernel does not do.
-  if (few_rows_.whole && one_row_a_place && !eight_bits_ && inner_ == width_ &&
-      whole_step_runs(static_cast<int>(rows), width_, heads_, layers_.front().contract.inner))
-    return run_whole(rows, reading, stream);
+  if (one_row_a_place && runs_whole(rows)) return run_whole(rows, reading, stream);
   for (size_t i = 0; i < layers_.size(); ++i) {
     self_block(layers_[i], rows, stream);
     if (reading > 0) cross_block(layers_[i], reading, stream);

@@ -100,6 +100,7 @@ class MusicRows {
   RowProduct normed(const Product& weights, int64_t rows, const Norm& norm, cudaStream_t stream);
   double attended_positions(int64_t rows, bool text) const;
   void attend(Layer& layer, int64_t rows, bool text, cudaStream_t stream);
+  bool runs_whole(int64_t rows) const;
   void run_whole(int64_t rows, int64_t reading, cudaStream_t stream);
   std::vector<WholeStepLayer> whole_step_layers() const;
   void self_block(Layer& layer, int64_t rows, cudaStream_t stream);

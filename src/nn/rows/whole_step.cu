@@ -7,7 +7,7 @@
 
 #include "nn/rows/launch.cuh"
 #include "nn/rows/whole_step_attention.cuh"
-#include "nn/rows/whole_step_memory.cuh"
+#include "nn/rows/whole_step_blocks.cuh"
 #include "nn/work_note.h"
 
 namespace tandem {
@@ -61,7 +61,7 @@ __device__ inline int word_of(int row, int k) {
 template <class H, int tiles, int count>
 __device__ void multiply(const uint2 (*rows)[4 * most_rows], int real, const uint4* weight,
                          float (&sums)[tiles][4]) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int thread = thread_now(), warp = thread / 32, lane = thread % 32;
 #pragma unroll
   for (int i = 0; i < count; ++i) {
     const int block = warp + warps * i;
@@ -114,21 +114,26 @@ struct Norm {
     scale.load(norm.weight, width);
     shift.load(norm.bias, width);
   }
-  // Of rows whose four elements of a thread `read` gives, packed into shared memory.
-  template <class H, class Memory, class Read>
-  __device__ void of(int rows, Memory& near, Read&& read) const {
+  // Of rows of float words, where `row(r)` says, packed into shared memory.
+  template <class H, class Memory, class Row>
+  __device__ void of(int rows, Memory& near, const Row& row) const {
+    const int thread = thread_now();
+    uint4 words_of[most_rows];
+    await_words(rows, words_of, [&](int r) { return row(r) + 4 * thread; });
     BlockRow<1> values[most_rows];
 #pragma unroll
     for (int r = 0; r < most_rows; ++r)
-      if (r < rows) values[r].value[0] = read(r);
+      if (r < rows)
+        values[r].value[0] = {__uint_as_float(words_of[r].x), __uint_as_float(words_of[r].y),
+                              __uint_as_float(words_of[r].z), __uint_as_float(words_of[r].w)};
     BlockRow<1>::template normalise_all<most_rows>(values, rows, scale, shift, width, near.scratch);
     auto* words = reinterpret_cast<uint32_t*>(near.rows);
 #pragma unroll
     for (int r = 0; r < most_rows; ++r) {
       if (r >= rows) continue;
       const float4& v = values[r].value[0];
-      words[word_of(r, 4 * threadIdx.x)] = half_pair<H>(v.x, v.y);
-      words[word_of(r, 4 * threadIdx.x + 2)] = half_pair<H>(v.z, v.w);
+      words[word_of(r, 4 * thread)] = half_pair<H>(v.x, v.y);
+      words[word_of(r, 4 * thread + 2)] = half_pair<H>(v.z, v.w);
     }
     __syncthreads();
   }
@@ -274,11 +279,6 @@ class Step {
   __device__ float* own_x() const {
     return call_.x + threadIdx.x / 4 * width + blockIdx.x * 8 + threadIdx.x % 4 * 2;
   }
-  __device__ static float4 four_of(const uint32_t (&row)[width]) {
-    const uint4 words = await_words(row + 4 * threadIdx.x);
-    return {__uint_as_float(words.x), __uint_as_float(words.y), __uint_as_float(words.z),
-            __uint_as_float(words.w)};
-  }
 
   __device__ void make_queries(int i) {
     const WholeStepLayer& now = layer(i);
@@ -288,9 +288,9 @@ class Step {
     const bool real = pair.row < call_.rows;
     const float2 bias = real ? bias_at(now.qkv_bias, column) : float2{0, 0};
     if (i > 0) words_[i - 1].x_inner_call.await(blocks);
-    norm.of<H>(call_.rows, near_, [&](int r) {
-      return i == 0 ? *reinterpret_cast<const float4*>(call_.x + r * width + 4 * threadIdx.x)
-                    : four_of(words_[i - 1].x_inner[r]);
+    norm.of<H>(call_.rows, near_, [&](int r) -> const uint32_t* {
+      return i == 0 ? reinterpret_cast<const uint32_t*>(call_.x) + r * width
+                    : words_[i - 1].x_inner[r];
     });
     float sums[qkv_tiles][4] = {};
     qkv_.await();
@@ -315,7 +315,7 @@ class Step {
   __device__ void make_text_queries(int i) {
     const Norm norm(layer(i).norm_cross);
     words_[i].x_self_call.await(blocks);
-    norm.of<H>(call_.reading, near_, [&](int r) { return four_of(words_[i].x_self[r]); });
+    norm.of<H>(call_.reading, near_, [&](int r) -> const uint32_t* { return words_[i].x_self[r]; });
     float sums[1][4] = {};
     narrow_.await();
     multiply<H, 1, shares>(near_.rows, call_.reading, near_.narrow, sums);
@@ -349,14 +349,21 @@ class Step {
   // Pairs of halves that blocks have handed over, to shared memory.
   template <int count>
   __device__ void bring_rows(const uint32_t (*from)[count], int rows) {
+    constexpr int fours = count / 4, turns = (most_rows * fours + threads - 1) / threads;
+    const int thread = thread_now(), mine = (rows * fours - thread + threads - 1) / threads;
+    uint4 found[turns];
+    const uint32_t* first = from[0] + 4 * thread;
+    await_words(mine, found, [&](int turn) { return first + 4 * turn * threads; });
     auto* words = reinterpret_cast<uint32_t*>(near_.rows);
-    for (int i = threadIdx.x; i < rows * count / 4; i += threads) {
-      const int row = i / (count / 4), k = i % (count / 4) * 8;
-      const uint4 four = await_words(from[row] + k / 2);
-      words[word_of(row, k)] = four.x;
-      words[word_of(row, k + 2)] = four.y;
-      words[word_of(row, k + 4)] = four.z;
-      words[word_of(row, k + 6)] = four.w;
+#pragma unroll
+    for (int turn = 0; turn < turns; ++turn) {
+      if (turn >= mine) continue;
+      const int i = thread + turn * threads;
+      const int row = i / fours, k = i % fours * 8;
+      words[word_of(row, k)] = found[turn].x;
+      words[word_of(row, k + 2)] = found[turn].y;
+      words[word_of(row, k + 4)] = found[turn].z;
+      words[word_of(row, k + 6)] = found[turn].w;
     }
     __syncthreads();
   }
@@ -387,8 +394,8 @@ class Step {
     const bool real = pair.row < call_.rows;
     const float2 bias = real ? bias_at(layer(i).expand_bias, column) : float2{0, 0};
     (reads() ? words_[i].x_cross_call : words_[i].x_self_call).await(blocks);
-    norm.of<H>(call_.rows, near_, [&](int r) {
-      return four_of(reads() && r < call_.reading ? words_[i].x_cross[r] : words_[i].x_self[r]);
+    norm.of<H>(call_.rows, near_, [&](int r) -> const uint32_t* {
+      return reads() && r < call_.reading ? words_[i].x_cross[r] : words_[i].x_self[r];
     });
     float sums[wide_tiles][4] = {};
     expand_.await();

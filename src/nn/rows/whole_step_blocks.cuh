@@ -18,16 +18,26 @@ __device__ inline void hand_over(uint32_t* place, float2 pair) {
   asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(place), "f"(pair.x), "f"(pair.y)
                : "memory");
 }
-__device__ inline uint4 await_words(const uint32_t* place) {
-  uint4 words;
+// The first `real` of some fours of words, where `place(i)` says. All are asked for before the
+// first is looked at: one way to the cache and back for all of them.
+template <int count, class Place>
+__device__ inline void await_words(int real, uint4 (&words)[count], const Place& place) {
   for (uint32_t polls = 0;; ++polls) {
-    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                 : "l"(place)
-                 : "memory");
-    if (words.x != nothing_yet && words.y != nothing_yet && words.z != nothing_yet &&
-        words.w != nothing_yet)
-      return words;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      if (i < real)
+        asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(words[i].x), "=r"(words[i].y), "=r"(words[i].z), "=r"(words[i].w)
+                     : "l"(place(i))
+                     : "memory");
+    }
+    bool all = true;
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      if (i < real)
+        all = all && words[i].x != nothing_yet && words[i].y != nothing_yet &&
+              words[i].z != nothing_yet && words[i].w != nothing_yet;
+    if (all) return;
     if (polls > (1u << 27)) __trap();  // a minute: whoever should write it is not there
   }
 }
@@ -59,6 +69,14 @@ struct Call {
     __syncthreads();
   }
 };
+
+// The thread's number, asked for anew: addresses made from it are not kept in registers from layer
+// to layer, where the attention needs them all.
+__device__ inline int thread_now() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
 
 __device__ inline void call_for_line(const void* address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
