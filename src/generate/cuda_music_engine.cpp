@@ -17,6 +17,7 @@
 #include "device/device_scope.h"
 #include "device/logical_device.h"
 #include "device/torch_errors.h"
+#include "generate/cuda_caption_reader.h"
 #include "generate/cuda_music_decoder.h"
 #include "generate/cuda_music_sound.h"
 #include "generate/music_checks.h"
@@ -48,15 +49,10 @@ CudaMusicDecoder::Options decoder_options(const MusicEngineOptions& options) {
 class CudaMusicEngine final : public MusicEngine {
  public:
   CudaMusicEngine(const Musicgen& model, LogicalDevice& device, const MusicEngineOptions& options)
-      : config_(model.config),
-        device_(device),
-        stream_(raw_cuda_stream(device.compute_stream())),
-        text_(model.text) {
+      : config_(model.config), device_(device), stream_(raw_cuda_stream(device.compute_stream())) {
     translated([&] {
       const Here here(*this);
-      text_.visit("", [&](const std::string&, at::Tensor& tensor) {
-        tensor = tensor.to(device_.torch_device());
-      });
+      captions_ = std::make_unique<CudaCaptionReader>(model.text, device_, options.capture);
       decoder_ =
           std::make_unique<CudaMusicDecoder>(model.decoder, decoder_options(options), stream_);
       sound_ = std::make_unique<CudaMusicSound>(model.codec, config_.decoder, device_,
@@ -68,6 +64,7 @@ class CudaMusicEngine final : public MusicEngine {
     sound_.reset();
     const Here here(*this);
     stream_.synchronize();
+    captions_.reset();
     decoder_.reset();
   }
 
@@ -83,7 +80,7 @@ class CudaMusicEngine final : public MusicEngine {
       {
         const MusicMark mark(observer_, MusicPart::captions, device_.compute_stream());
         for (size_t i = 0; i < batch.size(); ++i)
-          read_text(static_cast<int64_t>(i), batch[i].text_ids);
+          decoder_->read_text(static_cast<int64_t>(i), (*captions_)(batch[i].text_ids));
       }
       const MusicMark mark(observer_, MusicPart::decoding, device_.compute_stream());
       codes = decode(batch, options, windows, prompted);
@@ -112,10 +109,7 @@ class CudaMusicEngine final : public MusicEngine {
   void observe(MusicObserver* observer) override { observer_ = observer; }
 
   std::vector<std::pair<std::string, uint64_t>> bytes_by_part() const override {
-    uint64_t text = 0;
-    T5Encoder reader = text_;
-    reader.visit("", [&](const std::string&, at::Tensor& tensor) { text += tensor.nbytes(); });
-    return {{"caption reader", text},
+    return {{"caption reader", captions_->weight_bytes()},
             {"decoder's weights", static_cast<uint64_t>(decoder_->rows().weight_bytes())},
             {"keys and values", static_cast<uint64_t>(decoder_->rows().cache_bytes())},
             {"codec's weights", sound_->weight_bytes()}};
@@ -179,16 +173,8 @@ class CudaMusicEngine final : public MusicEngine {
   void give_back() {
     sound_->release();
     decoder_->release();
+    captions_->forget();
     c10::cuda::CUDACachingAllocator::emptyCache();
-  }
-
-  void read_text(int64_t clip, const std::vector<int64_t>& text_ids) {
-    const auto length = static_cast<int64_t>(text_ids.size());
-    const auto floats = at::TensorOptions(device_.torch_device()).dtype(at::kFloat);
-    if (length == 0) return decoder_->read_text(clip, at::empty({0, config_.text.width}, floats));
-    const at::Tensor ids =
-        at::tensor(text_ids, at::kLong).view({1, length}).to(device_.torch_device());
-    decoder_->read_text(clip, text_(ids, at::ones_like(ids)).squeeze(0));
   }
 
   // -> [B, K, frames] on the CPU
@@ -222,9 +208,9 @@ class CudaMusicEngine final : public MusicEngine {
   MusicgenConfig config_;
   LogicalDevice& device_;
   c10::cuda::CUDAStream stream_;
-  T5Encoder text_;
   MusicObserver* observer_ = nullptr;
   bool turning_ = false;  // it hears of a turn that `finish` ends
+  std::unique_ptr<CudaCaptionReader> captions_;
   std::unique_ptr<CudaMusicDecoder> decoder_;
   std::unique_ptr<CudaMusicSound> sound_;
   uint64_t batches_ = 0, clips_ = 0;

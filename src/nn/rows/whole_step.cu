@@ -161,6 +161,7 @@ class Step {
       const WholeStepLayer& of = layer(i);
       attend(of.keys, of.values, call_.positions, near_.ends, call_.rows, now.queries, now.own,
              now.attended, now.attended_call);
+      refill(i);
       now.attended_call.await(call_.rows * heads);
       add_narrow(of.project_bias, call_.rows, now.attended, now.x_self, now.x_self_call,
                  reads() ? of.cross_query : next_project(i));
@@ -310,7 +311,14 @@ class Step {
         if (end.place >= 0) *reinterpret_cast<uint32_t*>(cached + at * pad + within) = bits;
       }
     }
+  }
+  // The large weights come while others attend: the words that are handed over before and after
+  // would stand in line behind them.
+  __device__ void refill(int i) const {
     if (i + 1 < call_.layers) fill(qkv_, layer(i + 1).qkv, sizeof near_.qkv);
+    if (i == 0) return;  // begin() has filled these
+    fill(expand_, layer(i).expand, sizeof near_.expand);
+    fill(contract_, layer(i).contract, sizeof near_.contract);
   }
   __device__ void make_text_queries(int i) {
     const Norm norm(layer(i).norm_cross);
@@ -408,7 +416,6 @@ class Step {
                       : half_pair<H>(gelu_tanh(y.x), gelu_tanh(y.y)));
     }
     words_[i].wide_call.raise();
-    if (i + 1 < call_.layers) fill(expand_, layer(i + 1).expand, sizeof near_.expand);
     call_for(i + 1);
   }
 
@@ -422,7 +429,6 @@ class Step {
     add(Pair<1>{}.sum(near_, sums, call_.rows), bias, call_.rows, words_[i].x_inner);
     words_[i].x_inner_call.raise();
     if (i + 1 < call_.layers) {
-      fill(contract_, layer(i + 1).contract, sizeof near_.contract);
       read_layer(i + 2);
     } else if (static_cast<int>(threadIdx.x) < 4 * call_.rows) {
       *reinterpret_cast<float2*>(own_x()) = x_;

@@ -93,7 +93,11 @@ class PartAttention {
   static constexpr int depth = 2;
 
   __device__ explicit PartAttention(const Sequence& sequence)
-      : from_(sequence), part_(threadIdx.x / 32 * cluster + blockIdx.x % cluster) {}
+      : from_(sequence),
+        alone_(sequence.used() <= warps),
+        part_(!alone_                     ? threadIdx.x / 32 * cluster + blockIdx.x % cluster
+              : blockIdx.x % cluster == 0 ? threadIdx.x / 32
+                                          : no_part) {}
 
   __device__ void fetch() {
 #pragma unroll
@@ -122,6 +126,7 @@ class PartAttention {
         u = part = part_behind(part);
       }
     }
+    if (alone_) return __syncthreads();
     __syncwarp();
     arrive_at_cluster();
     wait_for_cluster();
@@ -133,7 +138,7 @@ class PartAttention {
   // Of the warp's parts the next, or one that has no units.
   __device__ static int part_behind(int part) {
     const int next = part + warps * cluster;
-    return next < parts ? next : INT_MAX / 2;
+    return next < parts ? next : no_part;
   }
   // The next unit that is not yet on its way: part after part.
   __device__ void load(int k) {
@@ -154,7 +159,10 @@ class PartAttention {
     }
   }
 
+  static constexpr int no_part = INT_MAX / 2;  // behind all units
+
   Sequence from_;
+  bool alone_;  // so few parts that one block sums them, a warp each
   int part_, loaded_ = part_, loaded_part_ = part_;
   Fetched ahead_[depth];
 };
