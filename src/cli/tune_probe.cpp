@@ -1,5 +1,6 @@
 #include "cli/tune_probe.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "device/registry.h"
 #include "generate/music_shares.h"
 #include "models/musicgen/musicgen.h"
+#include "observe/tune_clips.h"
 #include "observe/tune_device.h"
 #include "tandem/error.h"
 #include "tandem/trainer.h"
@@ -153,6 +155,7 @@ class TrainProbe {
     for (const double value : inverse_) squares += std::pow(value - sum / count, 2);
     Json out{{"speed", count / sum},
              {"deviation", std::sqrt(squares / count) / (sum / count)},
+             {"steps", inverse_.size()},
              {"wait_share", waits_ / sum},
              {"clips", clips_ > 0 ? clips_ : clips_of_corpus()},
              {"unit", sound ? "s of sound/s" : "tokens/s"}};
@@ -202,9 +205,15 @@ int plan_generate(const GenerateRequest& request) {
   return 0;
 }
 
-// The batch on all devices at once, each its share; returns seconds.
+// The batch on all devices at once, each its share, `tokens` behind a prompt of `prompt`; returns
+// seconds.
 double make_clips(const GeneratePlan& plan, std::vector<std::unique_ptr<MusicEngine>>& engines,
-                  int64_t batch) {
+                  int64_t batch, int64_t prompt, int64_t tokens) {
+  MusicOptions music = plan.music;
+  music.new_tokens = tokens;
+  const at::Tensor codes = prompt > 0
+                               ? at::zeros({plan.model.config.decoder.codebooks, prompt}, at::kLong)
+                               : at::Tensor();
   const std::vector<int64_t> shares = device_batches(batch, engines.size());
   std::vector<std::exception_ptr> failures(engines.size());
   const auto start = Clock::now();
@@ -218,9 +227,10 @@ double make_clips(const GeneratePlan& plan, std::vector<std::unique_ptr<MusicEng
             const auto& captions = plan.captions.rows;
             requests[row].text_ids = plan.ids.of(captions[row % captions.size()].text);
             requests[row].seed = row;
+            requests[row].prompt = codes;
           }
           if (requests.empty()) return;
-          engines[i]->generate(std::move(requests), plan.music, [](size_t, MusicClip) {});
+          engines[i]->generate(std::move(requests), music, [](size_t, MusicClip) {});
           engines[i]->finish();
         } catch (...) {
           failures[i] = std::current_exception();
@@ -233,6 +243,27 @@ double make_clips(const GeneratePlan& plan, std::vector<std::unique_ptr<MusicEng
   return seconds_since(start);
 }
 
+// What whole clips would take on top of the parts that were made, by the byte model.
+void add_rest_of_clips(Json& out, const GeneratePlan& plan, const ClipExcerpt& excerpt,
+                       const std::vector<int64_t>& shares) {
+  if (excerpt.is_whole()) return;
+  const int64_t clips = *std::ranges::max_element(shares);
+  const auto bytes = [&](int64_t tokens) {
+    MusicOptions music = plan.music;
+    music.new_tokens = tokens;
+    return static_cast<double>(music_memory(plan.model.config, plan.engine, music, clips).total());
+  };
+  const double peak = out["peak_bytes"].get<double>() +
+                      std::max(0.0, bytes(excerpt.whole) - bytes(excerpt.prompt + excerpt.tokens));
+  const double limit = out["limit_bytes"].get<double>();
+  if (limit > 0 && peak > limit)
+    throw Error(ErrorKind::memory,
+                fmt::format("{} clips of {} tokens need {} of {}", clips, excerpt.whole,
+                            format_bytes(static_cast<uint64_t>(peak)),
+                            format_bytes(static_cast<uint64_t>(limit))));
+  out["peak_bytes"] = peak;
+}
+
 int probe_generate(const GenerateRequest& request, ProbeLength length) {
   const GeneratePlan plan = make_generate_plan(request);
   const Musicgen model = Musicgen::load(request.model_folder);
@@ -243,26 +274,19 @@ int probe_generate(const GenerateRequest& request, ProbeLength length) {
   const int64_t batch =
       std::max(request.config.generation.batch_size.value_or(plan.plan.batch_size),
                static_cast<int64_t>(engines.size()));
-  std::vector<double> seconds = {make_clips(plan, engines, batch)};
-  double measured = 0;
-  // The first batch captures and warms up; it counts only where it took so long that this is lost
-  // in it.
-  const bool first_counts = seconds.front() > 2 * length.seconds;
-  if (!first_counts) seconds.clear();
-  for (int i = 0; i < 8 && !first_counts && measured < length.seconds; ++i) {
-    seconds.push_back(make_clips(plan, engines, batch));
-    measured += seconds.back();
-  }
-  double sum = 0, squares = 0;
-  const auto count = static_cast<double>(seconds.size());
-  for (const double value : seconds) sum += value;
-  for (const double value : seconds) squares += std::pow(value - sum / count, 2);
-  Json out{{"speed", static_cast<double>(batch) * count / sum},
-           {"deviation", std::sqrt(squares / count) / (sum / count)},
+  const ClipExcerpt excerpt = excerpt_of(plan.music.new_tokens, plan.music.window_tokens);
+  const ClipTimes times = time_clips(excerpt, length.seconds, [&](int64_t prompt, int64_t tokens) {
+    return make_clips(plan, engines, batch, prompt, tokens);
+  });
+  Json out{{"speed", static_cast<double>(batch) / times.seconds},
+           {"deviation", times.deviation},
+           {"steps", times.count},
+           {"how", describe(excerpt)},
            {"wait_share", 0.0},
            {"clips", request.prompts.empty() ? plan.clips : 0},
            {"unit", "clips/s"}};
   add_fill(out, plan.devices);
+  add_rest_of_clips(out, plan, excerpt, device_batches(batch, engines.size()));
   print(out.dump());
   return 0;
 }

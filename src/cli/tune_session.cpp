@@ -135,8 +135,7 @@ TuneResult TuneSession::search(const TuneTask& task) {
       [this](const std::string& what, const TuneSettings& settings) {
         return measure(what, settings);
       },
-      // Less time than a measurement takes is none.
-      [this] { return seconds_left() <= (done_ > 0 ? spent_ / done_ : 0); });
+      [this] { return seconds_left() <= 0; }, [this] { return seconds_left(); });
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -19,11 +20,17 @@ constexpr double dominant = 0.8;  // of the time of an operation's kernels: that
 constexpr std::string_view helpers[] = {"elementwise", "reduce", "convert",  "tonhwc",
                                         "tonchw",      "fill",   "dot_do_o", "computeoffsets"};
 
-bool helps(const std::string& kernel) {
+bool named_one_of(const std::string& kernel, std::span<const std::string_view> words) {
   std::string name = short_kernel_name(kernel);
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   return std::ranges::any_of(
-      helpers, [&](std::string_view word) { return name.find(word) != std::string::npos; });
+      words, [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+bool helps(const std::string& kernel) { return named_one_of(kernel, helpers); }
+// cuDNN's, before and behind a convolution that works on channels last.
+bool changes_layout(const std::string& kernel) {
+  constexpr std::string_view words[] = {"nchwtonhwc", "nhwctonchw"};
+  return named_one_of(kernel, words);
 }
 
 double seconds_of(const TracedKernel& kernel) { return kernel.end - kernel.start; }
@@ -71,6 +78,21 @@ struct Group {
         candidates, {}, [](const TracedKernel* kernel) { return seconds_of(*kernel); });
     return seconds_of(*longest) >= dominant * all ? longest : nullptr;
   }
+
+  // Of one of its kernels that change layouts; 0: that cannot be told. A convolution has an input,
+  // filters and an output; its backward pass has five tensors, one of which is needed twice.
+  double layout_bytes(const TracedKernel& kernel, const TracedOperation& operation) const {
+    double all = 0;
+    int count = 0;
+    for (const TracedKernel* one : kernels) {
+      if (!changes_layout(one->name)) continue;
+      all += seconds_of(*one);
+      ++count;
+    }
+    const bool backward = operation.convolved > 0;
+    if (count != (backward ? 6 : 3) || all <= 0) return 0;
+    return 2 * (backward ? operation.convolved : operation.bytes) * seconds_of(kernel) / all;
+  }
 };
 
 }  // namespace
@@ -106,7 +128,9 @@ std::map<std::string, std::vector<LaunchWork>> work_of_launches(const LinkedTrac
     const bool works = worker != workers.end() && worker->second == &kernel;
     // What an operation with arithmetic of its own moves, its worker moves.
     const bool moves = alone || (works && root == *operation);
-    if (worker == workers.end() || works) {
+    if (changes_layout(kernel.name)) {
+      work.bytes = by_operation.at(*operation).layout_bytes(kernel, launched_by);
+    } else if (worker == workers.end() || works) {
       work.flops = works ? trace.operations.operations[root].flops : 0;
       work.bytes = moves ? launched_by.bytes : 0;
     } else if (root != *operation && helps(kernel.name)) {

@@ -19,7 +19,9 @@ struct LaunchWork {
 //
 // Arithmetic of an operation that launched several kernels is that of the one that is no helper
 // (which adds up partial sums, converts or fills), or that takes nearly all of their time; else it
-// is nobody's. Bytes are known of an operation whose work one kernel does.
+// is nobody's. Bytes are known of an operation whose work one kernel does, and of the kernels that
+// change the layout of a convolution's tensors where there is one for each of these: together they
+// read and write all of them, and each gets of that as much as of their time.
 std::map<std::string, std::vector<LaunchWork>> work_of_launches(const LinkedTrace& trace,
                                                                 int cuda_device);
 

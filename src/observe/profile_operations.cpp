@@ -24,7 +24,7 @@ namespace {
 struct Open : at::ObserverContext {
   uint32_t name = 0;
   double start = 0, inside = 0;  // `inside`: seconds of the operations it called
-  double flops = 0, bytes = 0;
+  double flops = 0, bytes = 0, again = 0;
   bool leaf = true;
   uint64_t turn = 0;
   int64_t order = 0, parent = -1;
@@ -132,6 +132,8 @@ std::unique_ptr<at::ObserverContext> OperationTrace::State::begin(
   } else if (rule.kind != WorkKind::none) {
     open->bytes = bytes_of(inputs_of(function));
   }
+  if (rule.kind == WorkKind::convolution_backward && !inputs_of(function).empty())
+    open->again = bytes_of(inputs_of(function).slice(0, 1));  // the gradient of its output
   open->order = record.begun++;
   if (!record.open.empty()) open->parent = record.open.back()->order;
   if (!record.open.empty() && rule.kind != WorkKind::none) record.open.back()->leaf = false;
@@ -155,6 +157,7 @@ void OperationTrace::State::end(const at::RecordFunction& function, Open& open) 
   // Of one that calls others the bytes are theirs; what was noted is so.
   const WorkKind kind = record.rules[open.name].kind;
   const bool moves = kind == WorkKind::noted || (open.leaf && kind != WorkKind::none);
+  const bool backward = kind == WorkKind::convolution_backward;
   LogicalDevice* device = DeviceScope::current();
   const std::vector<c10::IValue>& outputs = function.outputs();
   // What is written to a given tensor was counted among the inputs.
@@ -168,6 +171,7 @@ void OperationTrace::State::end(const at::RecordFunction& function, Open& open) 
                                .self = took - open.inside,
                                .flops = open.flops,
                                .bytes = moves ? open.bytes + written : 0,
+                               .convolved = backward ? open.bytes + written + open.again : 0,
                                .used = device ? device->memory().used() : 0,
                                .order = open.order,
                                .parent = open.parent});

@@ -24,7 +24,10 @@ struct TracedOperation {
   double start = 0, end = 0;    // seconds since the origin
   double self = 0;              // seconds, without the operations inside
   double flops = 0, bytes = 0;  // 0: not known, or none
-  uint64_t used = 0;            // bytes the device held when it ended
+  // Of a convolution's backward pass: bytes of its inputs and outputs, those of the gradient it
+  // reads for both of its results twice. What it calls (a sum, for the bias) does not count.
+  double convolved = 0;
+  uint64_t used = 0;  // bytes the device held when it ended
   // Of its thread, counted from 0 as they began; `parent`: which one called it, -1: none.
   int64_t order = 0, parent = -1;
 };

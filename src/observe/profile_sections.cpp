@@ -77,6 +77,20 @@ void note_memory(Profile& profile, size_t rank, const char* rest) {
   if (lowest != UINT64_MAX && lowest > known) found.memory.emplace_back(rest, lowest - known);
 }
 
+int64_t settle_steps(const Settling& settling, const std::function<int64_t()>& unsettled,
+                     const std::function<void(int64_t steps)>& take) {
+  const auto start = Clock::now();
+  int64_t steps = 0;
+  for (bool quiet = false;
+       !quiet && steps < settling.most_steps && seconds_since(start) < settling.most_seconds;) {
+    const int64_t before = unsettled();
+    take(settling.quiet);
+    steps += settling.quiet;
+    quiet = unsettled() == before;
+  }
+  return steps;
+}
+
 double seconds_of_work(bool cuda, bool whole_program) {
   if (cuda) return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
   timespec now{};

@@ -22,6 +22,16 @@ bool any_cuda(const std::vector<ProfiledReplica>& replicas);
 // a part `rest` with what the device held on top of it between steps.
 void note_memory(Profile& profile, size_t rank, const char* rest);
 
+struct Settling {
+  int64_t quiet = 12;  // steps in a row without a new shape are enough
+  int64_t most_steps = 150;
+  double most_seconds = 8;
+};
+// Steps until no shape is met that has no captured graph yet. `unsettled` counts the passes so far
+// that were no replays, `take` takes so many steps. Returns how many it were.
+int64_t settle_steps(const Settling& settling, const std::function<int64_t()>& unsettled,
+                     const std::function<void(int64_t steps)>& take);
+
 // A reading to subtract from a later one. Work on the host is told by the processor time of the
 // calling thread, or of the whole program, so that other programs do not count; a GPU's takes as
 // long as the clock says.

@@ -76,6 +76,14 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, const std
   return text;
 }
 
+std::string largest_words(const TuneResult& result) {
+  if (result.largest_batch == 0) return "largest batch that fits: not looked for";
+  return result.largest_is_the_limit
+             ? fmt::format("largest batch that fits: {}", result.largest_batch)
+             : fmt::format("largest batch tried: {}; more was not looked for",
+                           result.largest_batch);
+}
+
 // A setting's value as YAML reads it back.
 std::string yaml_values(const TuneSettings& settings) {
   std::string text, section;
@@ -102,6 +110,8 @@ nlohmann::ordered_json json_of(const TuneReading& reading) {
   return {{"outcome", to_string(reading.outcome)},
           {"speed", reading.speed},
           {"deviation", reading.deviation},
+          {"steps", reading.steps},
+          {"how", reading.how},
           {"peak_bytes", reading.peak_bytes},
           {"limit_bytes", reading.limit_bytes},
           {"wait_share", reading.wait_share},
@@ -140,6 +150,7 @@ std::string tune_json(const TuneReport& report, const std::string& file) {
                                   {"file", file},
                                   {"seconds", report.seconds},
                                   {"largest_batch", result.largest_batch},
+                                  {"largest_batch_is_the_limit", result.largest_is_the_limit},
                                   {"found", result.found},
                                   {"found_reading", json_of(result.found_reading)},
                                   {"guess_name", report.guess_name},
@@ -164,11 +175,16 @@ std::string preset_part(const TuneReport& report) {
                   report.gpu.empty() ? "the CPU" : report.gpu, report.subject, report.date,
                   result.trials.size(), format_seconds(report.seconds));
   text += aligned(rows_of(report), "# ");
-  text += fmt::format("# largest batch that fits: {}\n#\n# Measured:\n", result.largest_batch);
+  text += "# " + largest_words(result) + "\n#\n# Measured:\n";
   for (const TuneTrial& trial : result.trials) {
     text += fmt::format("#   {:<12} {}: {}\n", trial.what,
                         describe_change(trial.settings, report.task.guess),
                         describe_reading(trial.reading, report.unit));
+  }
+  for (const TuneTrial& trial : result.trials) {
+    if (trial.reading.how.empty()) continue;
+    text += "# Speeds are those of " + trial.reading.how + ".\n";
+    break;
   }
   for (const std::string& note : result.notes) text += "# Note: " + note + ".\n";
   // A comment ends with its line, whatever a failed program said.

@@ -76,6 +76,8 @@ TuneReading reading_of(const ChildEnd& end) {
   reading.limit_bytes = document.value("limit_bytes", 0.0);
   reading.wait_share = document.value("wait_share", 0.0);
   reading.clips = document.value("clips", int64_t{0});
+  reading.steps = document.value("steps", int64_t{0});
+  reading.how = document.value("how", "");
   return reading;
 }
 

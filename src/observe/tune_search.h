@@ -1,6 +1,7 @@
 // The search behind `tandem tune`, without devices and without processes: whoever calls it says how
 // a set of values is measured. Memory is taken to grow with the batch, along a line; speed is taken
-// to be noisy, so that nothing within `tolerance` of something else counts as faster.
+// to be noisy: what is within the measured spread of something else is not faster (`in_doubt`), and
+// of two that are as fast the one with less memory is better.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace tandem {
 
-enum class ProbeOutcome { fits, out_of_memory, too_slow, failed };
+enum class ProbeOutcome { fits, out_of_memory, too_slow, failed, not_tried };
 const char* to_string(ProbeOutcome outcome);
 
 // What one set of values did.
@@ -25,8 +26,15 @@ struct TuneReading {
   double seconds = 0;      // the measurement took, start of the program included
   int64_t clips = 0;       // that the data has; 0: not known
   std::string words = {};  // why it failed
+  int64_t steps = 0;       // that were measured; 0: not known
+  std::string how = {};    // it was measured, where not all of it was: "100 of 1503 tokens, …"
   bool fits() const { return outcome == ProbeOutcome::fits; }
 };
+
+// The share by which two speeds may differ and still be the same: the standard errors of both
+// means. At most `most`, and that where they are not known; at least 1 %, by which a GPU differs
+// from itself a minute later.
+double in_doubt(const TuneReading& one, const TuneReading& other, double most);
 
 struct BatchSearch {
   int64_t first = 16;                        // where to begin
@@ -35,12 +43,16 @@ struct BatchSearch {
   double used_share = 0.875;                 // of the memory: an eighth stays free
   double tolerance = 0.05;
   bool speed_counts = true;  // false: the largest that fits, however fast
+  // From `first` up, twice as many each time, as long as that is faster; else by memory, from the
+  // largest down. Where a measurement takes as long as its batch is large.
+  bool climbs = false;
   int most_probes = 12;
 };
 
 struct BatchChoice {
-  int64_t batch = 0;    // 0: not even one clip fits
-  int64_t largest = 0;  // that was seen to fit and leaves the share free
+  int64_t batch = 0;     // 0: not even one clip fits
+  int64_t largest = 0;   // that was seen to fit and leaves the share free
+  bool limited = false;  // by memory: more than `largest` does not fit, or leaves less free
   int probes = 0;
   TuneReading reading;  // of `batch`
 };
@@ -48,11 +60,12 @@ struct BatchChoice {
 using MeasureBatch = std::function<TuneReading(int64_t batch)>;
 // True: measure no more.
 using Enough = std::function<bool()>;
+// Until the time is up. Empty: nobody keeps it but Enough.
+using SecondsLeft = std::function<double()>;
 
-// The largest batch that fits, unless a smaller one is faster by more than the tolerance. On a
-// device without a limit: the smallest that is as fast as any.
+// The fastest batch that fits; of those that are as fast, the smallest.
 BatchChoice search_batch(const BatchSearch& search, const MeasureBatch& measure,
-                         const Enough& enough);
+                         const Enough& enough, const SecondsLeft& left = {});
 
 // Threads or queue places, of which fewer are better: halved while nothing is lost by it, doubled
 // while something is gained. `now` is the reading at `current`.

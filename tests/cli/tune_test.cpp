@@ -153,6 +153,23 @@ TEST_F(TuneRuns, FindsTheClipsThatFitAtOnce) {
             std::string::npos);
 }
 
+TEST_F(TuneRuns, OfLongClipsAPartIsMeasuredAndWholeOnesAreTold) {
+  const auto probe = [](const std::string& tokens) {
+    const ProgramRun run = run_program({"tune", "--probe", "generate", "--probe-seconds", "0.1",
+                                        "--json", "--quiet", "--simulate-gpus", "1", "--model",
+                                        TANDEM_SOURCE_DIR "/tests/models/fixtures/musicgen/tiny",
+                                        "--max-new-tokens", tokens, "generation.batch_size=2"});
+    EXPECT_EQ(run.code, 0) << run.err;
+    return nlohmann::json::parse(run.out);
+  };
+  const auto whole = probe("190"), part = probe("400");
+  EXPECT_EQ(whole["how"], "");
+  EXPECT_EQ(part["how"], "100 of 400 tokens, from the middle of a clip, scaled to all of it");
+  EXPECT_GE(part["steps"], 1);
+  EXPECT_LT(part["speed"].get<double>(), whole["speed"].get<double>());
+  EXPECT_GT(part["peak_bytes"].get<double>(), whole["peak_bytes"].get<double>());
+}
+
 TEST_F(TuneRuns, CtrlCLeavesNothingBehind) {
   const std::string mark = folder.path().filename().string(), out = (folder / "x.yaml").string();
   Program program(words_of({"--minutes", "5", "--out", out}),

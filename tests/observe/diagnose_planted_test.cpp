@@ -182,6 +182,39 @@ TEST(DiagnosePlanted, SmallOperations) {
                 always({0}), 30);
 }
 
+// The step sleeps while its backward pass is launched on another thread.
+TEST(DiagnosePlanted, ThreadsOfTheBackwardPassLaunchToo) {
+  simulate(1);
+  PlantedSubject subject({.launching = 0.001, .backward = 0.004, .step = 0.002}, planted_settings(),
+                         {0});
+  const Figures figures = measure(subject, {.batches = 20, .most_seconds = 2});
+  EXPECT_GE(figures.launch.on_core, 0.0045);
+  EXPECT_LE(figures.launch.on_core, 0.0075);
+}
+
+TEST(DiagnosePlanted, ClipsOfABatchAreTheMeanOfWhatWasSeen) {
+  simulate(1);
+  PlantedSubject subject({.first_rows = 2, .step = 0.002}, planted_settings(), {0});
+  EXPECT_DOUBLE_EQ(measure(subject, {.batches = 20, .most_seconds = 2}).rows, 8);
+}
+
+TEST(DiagnosePlanted, AClockHeldByHandIsReadInMegahertz) {
+  simulate(1);
+  PlantedSubject subject({.step = 0.002}, planted_settings(), {0});
+  MeasureOptions options{.batches = 40, .most_seconds = 2, .sample_every = 0.01};
+  options.read_clocks = [] {
+    return std::vector<ClockReading>{{.index = 0,
+                                      .clock = 0.2,
+                                      .mhz = 400,
+                                      .highest_mhz = 1980,
+                                      .reasons = {"clocks set by the user"}}};
+  };
+  const DeviceFigures device = measure(subject, options).devices.at(0);
+  EXPECT_DOUBLE_EQ(device.clock_mhz, 400);
+  EXPECT_DOUBLE_EQ(device.highest_mhz, 1980);
+  EXPECT_EQ(device.clock_reasons, (std::vector<std::string>{"clocks set by the user"}));
+}
+
 TEST(DiagnosePlanted, LargeProductsOnOneOfTwoDevices) {
   simulate(2);
   if (allowed_cpus().size() < 2) GTEST_SKIP() << "two simulated devices need two cores";

@@ -325,7 +325,11 @@ TEST(DiagnoseRules, AThreadThatLaunchesAllTheTimeIsLaunchBound) {
   slow.figures.launch = {.wall = step, .on_core = 0.95 * step};
   EXPECT_EQ(slow.verdict(), "launch-bound");
   EXPECT_EQ(slow.setting(), "training.enable_graph_mode=true");
-  // Ahead of its GPU it sleeps when the queue of launches is full: nobody waits in the step.
+  // Ahead of its GPU it spins or sleeps when the queue of launches is full: nobody waits in the
+  // step.
+  slow.figures.devices[0].utilisation = steady(0.99);
+  EXPECT_EQ(slow.verdict(), "fed");
+  slow.figures.devices[0].utilisation = steady(0.95);
   slow.figures.launch = {.wall = step, .on_core = 0.4 * step};
   EXPECT_EQ(slow.verdict(), "fed");
 }
@@ -356,6 +360,82 @@ TEST(DiagnoseRules, AStepThatCouldComputeFasterIsComputeBound) {
   EXPECT_EQ(slow.setting(), "training.recompute=false");
   slow.figures.devices[0].utilisation = steady(0.4);  // it does not compute
   EXPECT_EQ(slow.verdict(), "fed");
+}
+
+// XTTS v2 on an H200: bfloat16, captured, fused, 99 % busy. Products in float32 are slower there,
+// and nobody uses them.
+TEST(DiagnoseRules, HalfPrecisionIsNotRecommendedToThoseWhoHaveIt) {
+  DiagnoseCase slow;
+  slow.figures.devices[0].real = true;
+  slow.figures.devices[0].utilisation = steady(0.99);
+  slow.figures.low_precision_speed = 2;
+  slow.now.config.training.precision = "tf32";
+  EXPECT_EQ(slow.setting(), "training.precision=bf16");
+  for (const char* half : {"bf16", "fp16"}) {
+    slow.now.config.training.precision = half;
+    slow.now.visible_gpus = 1;
+    EXPECT_EQ(slow.verdict(), "fed") << half;
+    slow.now.visible_gpus = 2;
+    EXPECT_EQ(slow.verdict(), "compute-bound") << half;
+    EXPECT_EQ(slow.setting(), "training.multi_gpu=true") << half;
+  }
+}
+
+// XTTS v2, float32, two clips, launched one by one: 23 of 59 ms by the operations' count.
+TEST(DiagnoseRules, AnIdleGpuThatWaitsForNothingIsNotFed) {
+  DiagnoseCase idle;
+  idle.figures.replay = steady(0.0587);
+  idle.figures.fed = steady(0.0496);
+  idle.figures.wait = 6.4e-5;
+  idle.figures.operations = 2952;
+  idle.figures.launch_cost = 7.95e-6;
+  idle.figures.launch = {.wall = 0.0587, .on_core = 0.030};
+  idle.figures.devices[0].real = true;
+  idle.figures.devices[0].utilisation = steady(0.74);
+  idle.now.config.training.enable_graph_mode = false;
+  EXPECT_EQ(idle.verdict(), "launch-bound");
+  EXPECT_EQ(idle.setting(), "training.enable_graph_mode=true");
+  EXPECT_EQ(idle.judged().evidence.front().name, "utilisation");
+  EXPECT_GT(idle.judged().expected_gain, 0.15);
+  // Captured, it is still idle; then only more clips a launch help.
+  idle.now.config.training.enable_graph_mode = true;
+  EXPECT_EQ(idle.verdict(), "launch-bound");
+  EXPECT_EQ(idle.setting(), "data.batch_size=32");
+  idle.figures.devices[0].utilisation = steady(0.85);
+  EXPECT_EQ(idle.verdict(), "fed");
+  // A device that waits for data is somebody else's case.
+  idle.figures.devices[0].utilisation = steady(0.5);
+  idle.starve(0.120);
+  EXPECT_NE(idle.verdict(), "launch-bound");
+}
+
+TEST(DiagnoseRules, AClockSetByHandIsThrottledWhateverTheReasonsSay) {
+  DiagnoseCase slow;
+  DeviceFigures& device = slow.figures.devices[0];
+  device.real = true;
+  device.utilisation = steady(0.996);
+  device.clock = 0.2;
+  device.braked = device.power_capped = 0;
+  device.clock_mhz = 400;
+  device.highest_mhz = 1980;
+  device.clock_reasons = {"clocks set by the user"};
+  slow.figures.low_precision_speed = 16;  // would be the next to be named
+  EXPECT_EQ(slow.verdict(), "throttled");
+  EXPECT_EQ(slow.judged().evidence.front().words,
+            "/GPU:0 runs at 400 of 1980 MHz (clocks set by the user)");
+  EXPECT_NEAR(slow.judged().expected_gain, 0.8, 1e-6);
+  EXPECT_TRUE(slow.judged().remedy.empty()) << "nothing of ours that could be tried";
+  const auto json = to_json(slow.judged(), "", slow.figures, slow.now);
+  EXPECT_EQ(json["command"], "nvidia-smi -rgc");
+  EXPECT_EQ(json["figures"]["devices"]["/GPU:0"]["clock_mhz"], 400);
+  EXPECT_EQ(json["figures"]["devices"]["/GPU:0"]["highest_mhz"], 1980);
+  EXPECT_EQ(json["figures"]["devices"]["/GPU:0"]["clock_reasons"][0], "clocks set by the user");
+  EXPECT_NE(describe(slow.judged(), "").find("Try: nvidia-smi -rgc\n"), std::string::npos);
+  device.utilisation = steady(0.3);  // an idle card sleeps
+  EXPECT_NE(slow.verdict(), "throttled");
+  device.utilisation = steady(0.996);
+  device.clock = 0.65;
+  EXPECT_NE(slow.verdict(), "throttled");
 }
 
 TEST(DiagnoseRules, OneReplicaThatHoldsUpTheOthers) {
@@ -534,6 +614,7 @@ TEST(DiagnoseRules, TheTextHasTheVerdictLineAndTheDocumentItsKeys) {
   EXPECT_GT(json["expected_gain"].get<double>(), 0.5);
   EXPECT_EQ(json["evidence"][0]["name"], "wait_share");
   EXPECT_EQ(json["named_figures"].size(), 15U);
+  EXPECT_EQ(json["figures"]["launch"]["on_core"], slow.figures.launch.on_core);
   const auto well = to_json(DiagnoseCase().judged(), "", slow.figures, slow.now);
   EXPECT_TRUE(well["command"].is_null());
 }

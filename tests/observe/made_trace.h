@@ -37,6 +37,9 @@ class MadeTrace {
     kernels.launches.push_back({name, 5, number(order)});
     return order;
   }
+  void convolves(int64_t operation, double bytes) {
+    operations.operations[static_cast<size_t>(operation)].convolved = bytes;
+  }
   void kernel(const std::string& name, double seconds, int64_t launched_by,
               int device = traced_gpu) {
     const double start = kernels.kernels.empty() ? 0 : kernels.kernels.back().end;

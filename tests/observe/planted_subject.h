@@ -3,11 +3,14 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <pthread.h>
 #include <time.h>
 
 #include <barrier>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -37,6 +40,38 @@ inline void compute_a(double seconds) {
   }
 }
 
+// Named like the threads on which LibTorch runs backward passes for a GPU. Whoever gives it work
+// waits until it is done, as a step waits for its backward pass.
+class BackwardThread {
+ public:
+  BackwardThread() : thread_([this] { work(); }) {
+    pthread_setname_np(thread_.native_handle(), "pt_autograd_9");
+  }
+  ~BackwardThread() { compute(-1); }
+  void compute(double seconds) {
+    std::unique_lock lock(mutex_);
+    seconds_ = seconds;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return seconds_ == 0; });
+  }
+
+ private:
+  void work() {
+    for (bool ended = false; !ended;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return seconds_ != 0; });
+      ended = seconds_ < 0;
+      if (!ended) compute_a(seconds_);
+      seconds_ = 0;
+      changed_.notify_all();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  double seconds_ = 0;  // to compute; below 0: to end; 0: done
+  std::jthread thread_;
+};
+
 // Seconds unless said otherwise.
 struct Planted {
   int tasks = 4;
@@ -46,6 +81,8 @@ struct Planted {
   double preparing = 0;                 // asleep, on a device of slowness 1
   int64_t width = 16;                   // numbers a row
   double launching = 0;                 // on a core, in the thread that trains
+  double backward = 0;                  // on a core, in the one of its backward pass
+  int64_t first_rows = 0;               // of the first batch; 0: as many as of the others
   double step = 0.005, step_a_row = 0;  // asleep in the device's queue, slowness 1
   int long_every = 0;                   // batches, one of which has a longer step
   double long_step = 0;
@@ -111,6 +148,10 @@ class PlantedSubject final : public Subject, private BatchMaker {
     const Batch* batch = next();
     LogicalDevice& device = *models_[static_cast<size_t>(rank)];
     compute_a(planted_.launching);
+    if (planted_.backward > 0) {
+      if (!backward_) backward_ = std::make_unique<BackwardThread>();
+      backward_->compute(planted_.backward);
+    }
     at::Tensor number = at::zeros({1});
     for (int i = 0; i < planted_.small_operations; ++i) number.add_(1);
     if (planted_.new_shapes && shapes_.insert(batch->fields[0].size(1)).second) {
@@ -143,7 +184,8 @@ class PlantedSubject final : public Subject, private BatchMaker {
   }
   Batch prepare(const HostBatch& host) override {
     sleep_a(planted_.preparing);
-    const int64_t rows = config_.data.batch_size;
+    const bool small = host.index == 0 && planted_.first_rows > 0;
+    const int64_t rows = small ? planted_.first_rows : config_.data.batch_size;
     // With many buckets no shape ever comes again.
     const int64_t more = !planted_.new_shapes        ? 0
                          : config_.data.buckets > 16 ? host.index
@@ -158,6 +200,7 @@ class PlantedSubject final : public Subject, private BatchMaker {
   std::vector<LogicalDevice*> models_;
   at::Tensor held_;
   std::unique_ptr<std::barrier<>> meeting_;
+  std::unique_ptr<BackwardThread> backward_;
   std::set<int64_t> shapes_;
   int64_t captures_ = 0;
 };

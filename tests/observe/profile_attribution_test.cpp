@@ -178,6 +178,37 @@ TEST(ProfileAttribution, FindsTheArithmeticOfWhatIsLaunchedFurtherDown) {
   EXPECT_DOUBLE_EQ(rates.at("implicit_gemm").bytes, 10);
 }
 
+TEST(ProfileAttribution, TellsTheBytesOfLayoutsThatAreChangedForAConvolution) {
+  const std::string there = "void cudnn::engines_precompiled::nchwToNhwcKernel<float>(int)";
+  const std::string back = "void cudnn::engines_precompiled::nhwcToNchwKernel<float>(int)";
+  MadeTrace eager;
+  const int64_t convolution = eager.operation("aten::convolution", 600, 0);
+  const int64_t inner = eager.operation("aten::cudnn_convolution", 0, 100, convolution);
+  eager.kernel(there, 3, inner);
+  eager.kernel(there, 1, inner);
+  eager.kernel("sm90_xmma_fprop", 2, inner);
+  eager.kernel(back, 4, inner);
+  // Its backward pass reads a gradient of 30 bytes for both of its results.
+  const int64_t backward = eager.operation("aten::convolution_backward", 1200, 0);
+  eager.convolves(backward, 150 + 30);
+  for (int i = 0; i < 4; ++i) eager.kernel(there, 1, backward);
+  for (int i = 0; i < 2; ++i) eager.kernel(back, 1, backward);
+  // One for three tensors: who knows for which.
+  eager.kernel(there, 1, eager.operation("aten::cudnn_convolution", 0, 77));
+  std::vector<std::pair<std::string, double>> ran{{there, 1}, {there, 1}, {"sm90_xmma_fprop", 1}};
+  ran.emplace_back(back, 1);
+  for (int i = 0; i < 5; ++i) ran.emplace_back(there, 1);
+  for (int i = 0; i < 2; ++i) ran.emplace_back(back, 1);
+  const KernelRates rates = kernel_rates(eager.trace(), captured_kernels(ran), 1, traced_gpu);
+  // Half of the 200 bytes, and four sixths of the 360; six of seven launches are known.
+  const KernelRate& first = rates.at("cudnn::engines_precompiled::nchwToNhwcKernel");
+  EXPECT_DOUBLE_EQ(first.bytes, (100 + 240) / 6.0);
+  EXPECT_DOUBLE_EQ(first.covered, 6 / 7.0);
+  const KernelRate& second = rates.at("cudnn::engines_precompiled::nhwcToNchwKernel");
+  EXPECT_DOUBLE_EQ(second.bytes, (100 + 120) / 3.0);
+  EXPECT_DOUBLE_EQ(second.covered, 1);
+}
+
 TEST(ProfileAttribution, TellsNoBytesOfAnOperationOfSeveralKernels) {
   MadeTrace eager;
   const int64_t sort = eager.operation("aten::sort", 0, 500);

@@ -52,6 +52,22 @@ TEST(ProfileOperations, NotesTimesWorkDeviceAndNesting) {
   EXPECT_EQ(product.used, device.memory().used() + 4 * 16 * 4);
 }
 
+TEST(ProfileOperations, KnowsTheTensorsOfAConvolutionsBackwardPass) {
+  OperationTrace trace(Clock::now());
+  const at::Tensor x = at::ones({2, 4, 10}), weight = at::ones({8, 4, 3}), bias = at::ones({8});
+  const at::Tensor gradient = at::ones({2, 8, 8});
+  trace.start();
+  at::convolution_backward(gradient, x, weight, bias.sizes(), {1}, {0}, {1}, false, {0}, 1,
+                           {true, true, true});
+  const OperationRecord record = trace.stop();
+  const auto found = named(record, "aten::convolution_backward");
+  ASSERT_EQ(found.size(), 1U);
+  const double sizes = 2 * (2 * 4 * 10) + 2 * (8 * 4 * 3) + 2 * (2 * 8 * 8) + 8;
+  EXPECT_EQ(found[0].convolved, 4 * sizes);
+  for (const TracedOperation& operation : record.operations)
+    EXPECT_EQ(operation.convolved > 0, operation.name == found[0].name);
+}
+
 TEST(ProfileOperations, TellsThreadsApart) {
   OperationTrace trace(Clock::now());
   trace.start();

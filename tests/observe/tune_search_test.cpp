@@ -110,6 +110,31 @@ TEST(TuneSearch, StopsWhenTheTimeIsUp) {
   EXPECT_GT(choice.batch, 0);
 }
 
+TEST(TuneSearch, TwoSpeedsAreTheSameWithinTheErrorsOfTheirMeans) {
+  const auto reading = [](double deviation, int64_t steps) {
+    return TuneReading{.outcome = ProbeOutcome::fits, .deviation = deviation, .steps = steps};
+  };
+  EXPECT_NEAR(in_doubt(reading(0.09, 9), reading(0.08, 4), 0.1), 0.05, 1e-9);
+  EXPECT_DOUBLE_EQ(in_doubt(reading(2.0, 9), reading(2.0, 9), 0.05), 0.05);
+  EXPECT_DOUBLE_EQ(in_doubt(reading(0, 100), reading(0, 100), 0.05), 0.01);
+  EXPECT_DOUBLE_EQ(in_doubt(reading(0, 1), reading(0, 100), 0.05), 0.05)
+      << "one step has no spread";
+}
+
+TEST(TuneSearch, AClimbGoesToWhereTheMemoryEndsAndNoFurther) {
+  MadeDevice device{.half_at = 1000};  // always faster; 57 leave an eighth free
+  const BatchChoice choice = search_on(device, {.first = 8, .climbs = true});
+  EXPECT_EQ(choice.batch, 57);
+  EXPECT_TRUE(choice.limited);
+  EXPECT_EQ(device.asked.rbegin()->first, 57) << "nothing that does not fit was tried";
+}
+
+TEST(TuneSearch, SaysWhetherMemoryWasTheLimit) {
+  MadeDevice device;
+  EXPECT_TRUE(search_on(device, {.first = 16, .speed_counts = false}).limited);
+  EXPECT_FALSE(search_on(device, {.first = 16, .most = 32, .speed_counts = false}).limited);
+}
+
 TEST(TuneSearch, FewerWorkersAreTakenWhileNothingIsLostByIt) {
   std::map<int64_t, TuneReading> readings;
   for (const int64_t workers : {1, 2, 4, 8, 16})

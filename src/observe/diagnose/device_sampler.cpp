@@ -1,5 +1,6 @@
 #include "observe/diagnose/device_sampler.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "observe/diagnose/series.h"
@@ -27,16 +28,22 @@ void DeviceSampler::fill(DeviceFigures& device) const {
     for (const DeviceReading& one : all)
       if (one.name == device.name && one.utilisation >= 0) busy.push_back(one.utilisation);
   device.utilisation = analyse_series(busy, 0);
-  double clocks = 0, braked = 0, capped = 0, count = 0;
+  double clocks = 0, megahertz = 0, braked = 0, capped = 0, count = 0;
   for (const ClockReading& one : clocks_) {
     if (one.index != device.index || one.clock < 0) continue;
     clocks += one.clock;
     braked += one.braked;
     capped += one.power_capped;
+    megahertz += one.mhz;
+    device.highest_mhz = std::max(device.highest_mhz, one.highest_mhz);
+    for (const std::string& reason : one.reasons)
+      if (std::ranges::find(device.clock_reasons, reason) == device.clock_reasons.end())
+        device.clock_reasons.push_back(reason);
     ++count;
   }
   if (count == 0) return;
   device.clock = clocks / count;
+  device.clock_mhz = megahertz / count;
   device.braked = braked / count;
   device.power_capped = capped / count;
 }

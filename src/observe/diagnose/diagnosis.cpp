@@ -36,7 +36,8 @@ constexpr std::array<Named, 15> table{{
     {Bottleneck::compute_bound, "compute-bound",
      "The step computes all the time; it can be made shorter, the feed cannot help."},
     {Bottleneck::slow_device, "slow-device", "One device holds up the others."},
-    {Bottleneck::throttled, "throttled", "Heat or power holds the clock of a device down."},
+    {Bottleneck::throttled, "throttled",
+     "Heat, power or a setting holds the clock of a device down."},
     {Bottleneck::memory_pressure, "memory-pressure", "A device's memory is full."},
 }};
 
@@ -74,8 +75,9 @@ Diagnosis verdict_of(const Figures& figures, const Circumstances& now) {
     if (found && (!worst || found->expected_gain > worst->expected_gain)) worst = std::move(found);
   }
   if (worst) return *worst;
-  // What may end the run comes before what could be faster.
-  for (const auto rule : {rules::nearly_full, rules::compute_bound})
+  // An idle GPU that nothing above explains; what may end the run comes before what could be
+  // faster.
+  for (const auto rule : {rules::idle_gpu, rules::nearly_full, rules::compute_bound})
     if (rules::Found found = rule(figures, now)) return *found;
   return well_fed(figures);
 }

@@ -37,11 +37,14 @@ struct Evidence {
   std::string words;  // "31 % of a step waits for data"
 };
 
-// What to try: settings to add to the command (`data.num_workers=8`), or another command.
+// What to try: settings to add to the command (`data.num_workers=8`), or another command. Empty
+// where there is nothing to try, or nothing of ours.
 struct Remedy {
   std::vector<std::string> settings;
   std::vector<std::string> command;  // without the program's name: {"prepare", DIR, …}
   std::string why;
+  // A whole line of another program, for the user to run: nothing that can be tried from here.
+  std::string outside = {};
   bool empty() const { return settings.empty() && command.empty(); }
 };
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "observe/diagnose/rules.h"
+#include "util/text.h"
 
 namespace tandem {
 namespace {
@@ -39,8 +40,16 @@ std::string device_words(const DeviceFigures& device) {
     text += fmt::format(", memory {} of its limit", percent(static_cast<double>(device.peak) /
                                                             static_cast<double>(device.limit)));
   if (device.clock >= 0) text += fmt::format(", clock {} of the highest", percent(device.clock));
+  if (!device.clock_reasons.empty()) text += " (" + join(device.clock_reasons, ", ") + ")";
   if (device.own_step > 0) text += fmt::format(", a step alone {}", milliseconds(device.own_step));
   return text;
+}
+
+Json spent_json(const SpentTime& spent) {
+  return {{"seconds", spent.wall},
+          {"on_core", spent.on_core},
+          {"in_line", spent.in_line},
+          {"asleep", spent.asleep()}};
 }
 
 Json figures_json(const Figures& figures) {
@@ -55,6 +64,7 @@ Json figures_json(const Figures& figures) {
                {"drift", figures.drift},
                {"operations_per_step", figures.operations},
                {"launch_cost_seconds", figures.launch_cost},
+               {"launch", spent_json(figures.launch)},
                {"launch_lateness_seconds", figures.lateness},
                {"syncs_per_step", figures.syncs},
                {"captures_per_step", figures.captures},
@@ -63,11 +73,7 @@ Json figures_json(const Figures& figures) {
                {"core_load", figures.core_load},
                {"others_load", figures.others_load},
                {"clips_per_batch", figures.rows}};
-  json["stages"] = {{"host",
-                     {{"seconds", figures.host.wall},
-                      {"on_core", figures.host.on_core},
-                      {"in_line", figures.host.in_line},
-                      {"asleep", figures.host.asleep()}}},
+  json["stages"] = {{"host", spent_json(figures.host)},
                     {"prepare", {{"seconds", figures.prepare}}},
                     {"move", {{"seconds", figures.move}, {"bytes", figures.batch_bytes}}}};
   json["storage"] = {{"bytes_per_second", figures.storage.rate},
@@ -84,8 +90,15 @@ Json figures_json(const Figures& figures) {
         {"holds_model", device.holds_model},   {"prepares", device.prepares},
         {"own_step_seconds", device.own_step}, {"utilisation", series_json(device.utilisation)},
         {"peak_bytes", device.peak},           {"limit_bytes", device.limit},
-        {"clock_share", device.clock},         {"throttled_share", device.braked}};
+        {"clock_share", device.clock},         {"clock_mhz", device.clock_mhz},
+        {"highest_mhz", device.highest_mhz},   {"clock_reasons", device.clock_reasons},
+        {"throttled_share", device.braked},    {"power_capped_share", device.power_capped}};
   return json;
+}
+
+// What another program does is no command of ours: nobody makes up a line for it.
+std::string line_to_try(const Diagnosis& diagnosis, const std::string& command) {
+  return diagnosis.remedy.outside.empty() ? command : diagnosis.remedy.outside;
 }
 
 Json evidence_json(const Evidence& one) {
@@ -125,9 +138,10 @@ std::string describe(const Figures& figures, const Circumstances& now) {
       add("Storage", fmt::format("{:.1f} MB/s cold, {:.1f} MB/s with four readers",
                                  figures.storage.rate / 1e6, figures.storage.rate_of_four / 1e6));
     add("Launches", fmt::format("{:.0f} operations a step, {:.1f} us each; {:.0f} syncs; {} "
-                                "of the steps not captured yet; {} late",
+                                "of the steps not captured yet; {} on a core, {} late",
                                 figures.operations, 1e6 * figures.launch_cost, figures.syncs,
-                                percent(figures.captures), milliseconds(figures.lateness)));
+                                percent(figures.captures), milliseconds(figures.launch.on_core),
+                                milliseconds(figures.lateness)));
   }
   for (const QueueFigures& queue : figures.queues)
     add("Queue", fmt::format("{:<9} ready {} of the time", queue.name, percent(queue.ready)));
@@ -147,17 +161,19 @@ std::string describe(const Diagnosis& diagnosis, const std::string& command) {
   for (const Evidence& one : diagnosis.evidence) text += "  - " + one.words + "\n";
   if (diagnosis.verdict == Bottleneck::fed) return text;
   text += fmt::format("Expected gain: {} of the time\n", percent(diagnosis.expected_gain));
-  if (!command.empty()) text += fmt::format("Try: {}\n     ({})\n", command, diagnosis.remedy.why);
+  const std::string line = line_to_try(diagnosis, command);
+  if (!line.empty()) text += fmt::format("Try: {}\n     ({})\n", line, diagnosis.remedy.why);
   return text;
 }
 
 Json to_json(const Diagnosis& diagnosis, const std::string& command, const Figures& figures,
              const Circumstances& now) {
+  const std::string line = line_to_try(diagnosis, command);
   Json json = {{"verdict", to_string(diagnosis.verdict)},
                {"sentence", diagnosis.sentence},
                {"evidence", Json::array()},
                {"expected_gain", diagnosis.expected_gain},
-               {"command", command.empty() ? Json() : Json(command)},
+               {"command", line.empty() ? Json() : Json(line)},
                {"settings", diagnosis.remedy.settings},
                {"why", diagnosis.remedy.why},
                {"named", evidence_json(diagnosis.named)},

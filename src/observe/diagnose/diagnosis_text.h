@@ -10,7 +10,8 @@ namespace tandem {
 
 // What was measured, a line a subject.
 std::string describe(const Figures& figures, const Circumstances& now);
-// From "Verdict: …" on. `command`: the whole line to try; empty: there is nothing to try.
+// From "Verdict: …" on. `command`: the whole line to try; empty: there is nothing to try, or what
+// another program does (Remedy::outside).
 std::string describe(const Diagnosis& diagnosis, const std::string& command);
 
 // `verdict`, `sentence`, `evidence`, `expected_gain`, `command`, `settings`, `named`, `figures`,

@@ -38,6 +38,8 @@ struct DeviceFigures {
   double clock = -1;         // of the highest clock, mean
   double braked = -1;        // readings in which heat or a power brake held the clock down
   double power_capped = -1;  // readings at the power limit
+  double clock_mhz = 0, highest_mhz = 0;   // the clock, mean; 0: not known
+  std::vector<std::string> clock_reasons;  // what the driver gave for it in any reading
 };
 
 struct StorageFigures {
@@ -68,7 +70,8 @@ struct Figures {
   StorageFigures storage;
   std::vector<QueueFigures> queues;
 
-  // The step, seen by the thread that launches it, in the replay; seconds a step.
+  // The step, seen by the thread that launches it, in the replay; seconds a step. On a core: with
+  // the threads that launch the backward pass, for which it waits meanwhile.
   SpentTime launch;
   double operations = 0;     // launched one by one
   double launch_cost = 0;    // seconds of the smallest operation there is
@@ -81,13 +84,13 @@ struct Figures {
   bool fed_is_settled = false;     // they are left out of `fed`
   double capture_cost = 0;         // seconds such a step takes longer
   int64_t parts = 1;               // a batch is worked on in, for lack of memory
-  double low_precision_speed = 1;  // products in bf16 against those now in use
+  double low_precision_speed = 1;  // products in bf16 against float32 as it is set, TF32 or not
 
   std::vector<DeviceFigures> devices;
   int cores = 1;
   double core_load = -1;    // share of the cores this process used; -1: not known
   double others_load = -1;  // share of the cores that other programs used; -1: not known
-  double rows = 0;          // clips (sequences) a batch
+  double rows = 0;          // clips (sequences) a batch; mean
 
   const QueueFigures* queue(const std::string& name) const {
     for (const QueueFigures& one : queues)

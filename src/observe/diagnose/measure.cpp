@@ -9,6 +9,7 @@
 #include "observe/diagnose/measure_parts.h"
 #include "observe/diagnose/stage_times.h"
 #include "observe/diagnose/storage.h"
+#include "observe/monitor_gpus.h"
 #include "util/threads.h"
 
 namespace tandem {
@@ -69,7 +70,10 @@ std::vector<ClockReading> read_gpu_clocks() {
     readings.push_back({.index = gpu.index,
                         .clock = static_cast<double>(*gpu.clock) / *gpu.most_clock,
                         .braked = (reasons & brakes) != 0,
-                        .power_capped = (reasons & power_cap) != 0});
+                        .power_capped = (reasons & power_cap) != 0,
+                        .mhz = static_cast<double>(*gpu.clock),
+                        .highest_mhz = static_cast<double>(*gpu.most_clock),
+                        .reasons = throttle_reasons(reasons)});
   }
   return readings;
 }

@@ -13,6 +13,8 @@ struct ClockReading {
   int index = 0;      // of the GPU, as the user calls it
   double clock = -1;  // share of the highest
   bool braked = false, power_capped = false;
+  double mhz = 0, highest_mhz = 0;   // 0: not known
+  std::vector<std::string> reasons;  // of the driver, for this clock
 };
 
 struct MeasureOptions {

@@ -63,6 +63,10 @@ void measure_feed(Subject& subject, const MeasureOptions& options, Figures& figu
                   Clock::now()};
   };
   std::vector<std::optional<BatchLease>> held(subject.models().size());
+  struct Seen {
+    double rows = 0, batches = 0;
+  };
+  std::vector<Seen> seen(held.size());  // by rank, each written by its own thread
   const std::vector<StepSeries> all = on_all_ranks(subject, [&](int rank) {
     SeriesRequest request{.rank = rank, .steps = steps, .settling = settling};
     request.next = [&, rank]() -> const Batch* {
@@ -71,6 +75,8 @@ void measure_feed(Subject& subject, const MeasureOptions& options, Figures& figu
       std::optional<BatchLease> next = feed.next(rank);
       if (!next) return nullptr;
       lease.emplace(std::move(*next));
+      seen[static_cast<size_t>(rank)].rows += static_cast<double>((*lease)->rows);
+      ++seen[static_cast<size_t>(rank)].batches;
       return &**lease;
     };
     if (rank == 0) {
@@ -85,6 +91,9 @@ void measure_feed(Subject& subject, const MeasureOptions& options, Figures& figu
   held.clear();
   sampler.stop();
   const StepSeries& first = all.front();
+  // Of all ranks: each has its share of a batch. The last batch of a bucket may be a small one.
+  figures.rows = 0;
+  for (const Seen& one : seen) figures.rows += one.rows / std::max(1.0, one.batches);
   const double passed = std::chrono::duration<double>(end.time - warm.time).count();
   const std::vector<double> waits = first.of_settled(first.waits);
   figures.fed = analyse_series(first.of_settled(first.seconds));

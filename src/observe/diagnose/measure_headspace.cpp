@@ -32,6 +32,23 @@ SeriesFigures analyse_rounds(const std::vector<double>& seconds, size_t round) {
   return figures;
 }
 
+// What a step launches, on a core: by the thread that takes it and by those of its backward pass,
+// for which it waits. These are asked when the warm-up ends and when all is done.
+class LaunchTime {
+ public:
+  void begin() { before_ = backward(); }
+  SpentTime a_step(const StepSeries& series, size_t ranks) const {
+    SpentTime launch = series.launch * series.launches(1);
+    launch.on_core +=
+        series.launches(backward() - before_) / static_cast<double>(std::max<size_t>(1, ranks));
+    return launch;
+  }
+
+ private:
+  static double backward() { return threads_time("pt_autograd_").on_core; }
+  double before_ = 0;
+};
+
 }  // namespace
 
 void measure_headspace(Subject& subject, const MeasureOptions& options, Figures& figures) {
@@ -53,31 +70,36 @@ void measure_headspace(Subject& subject, const MeasureOptions& options, Figures&
   const double most = options.most_seconds / 4 / trial;
   const auto steps =
       static_cast<int64_t>(std::clamp(most, 5.0, static_cast<double>(options.batches)));
+  LaunchTime launching;
   for (size_t rank = 0; rank < models.size(); ++rank) {
     if (rank > 0) subject.work_alone(static_cast<int>(rank));
-    const StepSeries own =
-        run_steps(subject, {.rank = static_cast<int>(rank), .steps = steps, .next = cached(rank)});
+    const StepSeries own = run_steps(subject, {.rank = static_cast<int>(rank),
+                                               .steps = steps,
+                                               .next = cached(rank),
+                                               .warm = [&] { launching.begin(); }});
     for (DeviceFigures& device : figures.devices)
       if (device.name == models[rank]->name()) device.own_step = analyse_series(own.seconds).median;
     if (models.size() == 1) {
       figures.replay = analyse_rounds(own.seconds, round);
-      figures.launch = own.launch * own.launches(1);
+      figures.launch = launching.a_step(own, 1);
     }
   }
   subject.work_together();
   const auto together = [&] {
     return on_all_ranks(subject,
                         [&](int rank) {
-                          return SeriesRequest{.rank = rank,
-                                               .steps = steps,
-                                               .next = cached(static_cast<size_t>(rank))};
+                          SeriesRequest request{.rank = rank,
+                                                .steps = steps,
+                                                .next = cached(static_cast<size_t>(rank))};
+                          if (rank == 0) request.warm = [&] { launching.begin(); };
+                          return request;
                         })
         .front();
   };
   if (models.size() > 1) {
     const StepSeries all = together();
     figures.replay = analyse_rounds(all.seconds, round);
-    figures.launch = all.launch * all.launches(1);
+    figures.launch = launching.a_step(all, models.size());
   }
   figures.replay_lateness = figures.launch.in_line;
   if (subject.turn_debugging(false)) {

@@ -16,6 +16,8 @@ Found slowed(const Figures& figures, const Circumstances& now);
 Found recapturing(const Figures& figures, const Circumstances& now);
 Found host_sync(const Figures& figures, const Circumstances& now);
 Found launch_bound(const Figures& figures, const Circumstances& now);
+// Is a GPU idle although nothing is waited for? Then it waits for launches.
+Found idle_gpu(const Figures& figures, const Circumstances& now);
 Found compute_bound(const Figures& figures, const Circumstances& now);
 
 Found slow_device(const Figures& figures, const Circumstances& now);

@@ -87,6 +87,17 @@ Remedy less_memory(const Figures& figures, const Circumstances& now, const Devic
           .why = "half the clips at once, the same number a step"};
 }
 
+std::string clock_words(const DeviceFigures& device) {
+  if (device.clock < 0) return device.name + " does not tell its clock";
+  std::string words =
+      device.highest_mhz > 0
+          ? fmt::format("{} runs at {:.0f} of {:.0f} MHz", device.name, device.clock_mhz,
+                        device.highest_mhz)
+          : fmt::format("{} runs at {} of its highest clock", device.name, percent(device.clock));
+  if (!device.clock_reasons.empty()) words += " (" + join(device.clock_reasons, ", ") + ")";
+  return words;
+}
+
 }  // namespace
 
 double fullest_share(const Figures& figures) {
@@ -132,17 +143,32 @@ Found throttled(const Figures& figures, const Circumstances& now) {
     const bool braked = device.braked >= limits::braked_readings;
     const bool capped = device.power_capped >= limits::braked_readings && device.clock >= 0 &&
                         device.clock < limits::power_capped_clock;
-    if (!braked && !capped) continue;
+    // An idle card lowers its clock by itself.
+    const bool held = device.clock >= 0 && device.clock < limits::held_down_clock &&
+                      device.utilisation.count > 0 && device.utilisation.mean >= limits::busy;
+    if (!braked && !capped && !held) continue;
     const double lost = device.clock >= 0 ? 1 - device.clock : device.braked;
     Diagnosis found{.verdict = Bottleneck::throttled, .expected_gain = lost};
-    found.evidence = {
-        {"clock_share", device.clock,
-         fmt::format("{} runs at {} of its highest clock", device.name, percent(device.clock))},
-        {"throttled_share", braked ? device.braked : device.power_capped,
-         fmt::format("{} held it down in {} of the readings",
-                     braked ? "heat or a power brake" : "the power limit",
-                     percent(braked ? device.braked : device.power_capped))}};
+    found.evidence = {{"clock_share", device.clock, clock_words(device)}};
+    if (braked || capped) {
+      found.evidence.push_back(
+          {"throttled_share", braked ? device.braked : device.power_capped,
+           fmt::format("{} held it down in {} of the readings",
+                       braked ? "heat or a power brake" : "the power limit",
+                       percent(braked ? device.braked : device.power_capped))});
+    } else {
+      found.evidence.push_back({"utilisation", device.utilisation.mean,
+                                fmt::format("it is {} busy, and neither heat nor power holds it",
+                                            percent(device.utilisation.mean))});
+    }
     found.named = {"clock_lost", lost, "share of the clock that is lost"};
+    if (!braked && !capped) {
+      found.remedy = {.why =
+                          "its clock was set by hand; this gives it back (`-rac` does so for "
+                          "application clocks)",
+                      .outside = "nvidia-smi -rgc"};
+      return found;
+    }
     std::vector<std::string> cooler;
     for (const DeviceFigures& other : figures.devices)
       if (&other != &device && !other.holds_model && !other.prepares &&

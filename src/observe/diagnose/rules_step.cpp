@@ -26,6 +26,19 @@ bool any_real(const Figures& figures) {
   });
 }
 
+// Of the devices that hold the model the busiest, 0 to 1; -1: not known.
+double busiest_model(const Figures& figures) {
+  double busy = -1;
+  for (const DeviceFigures& device : figures.devices)
+    if (device.holds_model && device.utilisation.count >= limits::few_readings)
+      busy = std::max(busy, device.utilisation.mean);
+  return busy;
+}
+
+bool captured(const TrainingConfig& training) {
+  return training.enable_graph_mode && !training.enable_eager_debug;
+}
+
 // How many can work side by side. Simulated devices compute on the host's cores: each more needs as
 // many of them as the first has.
 int usable_gpus(const Figures& figures, const Circumstances& now) {
@@ -112,31 +125,28 @@ Found host_sync(const Figures& figures, const Circumstances& now) {
   return found;
 }
 
-Found launch_bound(const Figures& figures, const Circumstances& now) {
-  if (figures.recorded || figures.replay.count == 0) return std::nullopt;
-  const double launching = figures.operations * figures.launch_cost;
+namespace {
+
+// `share`: of the step, in which the device waits for launches.
+Diagnosis launching_costs(const Figures& figures, const Circumstances& now, double share) {
   const double step = std::max(figures.replay.median, 1e-12);
-  // Kernels of our own are no operations; who launches them one by one works all the time, where
-  // one that is ahead of its GPU sleeps.
-  const double host = any_real(figures) ? figures.launch.on_core / step : 0;
-  const bool host_is_behind = host >= limits::launching_all_the_time;
-  const double share = std::min(1.0, std::max(launching / step, host_is_behind ? host : 0));
-  if (share < limits::launch_share) return std::nullopt;
+  const double operations = figures.operations * figures.launch_cost / step;
+  const double host = figures.launch.on_core / step;
   Diagnosis found{.verdict = Bottleneck::launch_bound};
   found.evidence = {
       {"operations_per_step", figures.operations,
        fmt::format("a step launches {:.0f} operations one by one", figures.operations)},
       {"launch_share", share,
        fmt::format("at {:.1f} us each that is {} of the step's {}", 1e6 * figures.launch_cost,
-                   percent(std::min(1.0, launching / step)), milliseconds(figures.replay.median))}};
-  if (host_is_behind)
+                   percent(std::min(1.0, operations)), milliseconds(figures.replay.median))}};
+  if (any_real(figures))
     found.evidence.push_back(
         {"launch_on_core", figures.launch.on_core,
-         fmt::format("the thread that launches works {} of the step", percent(host))});
+         fmt::format("the threads that launch work {} of the step", percent(std::min(1.0, host)))});
   found.named = {"replay_seconds_per_clip", figures.replay.median / clips_of(figures),
                  "seconds a clip, replayed"};
   const TrainingConfig& training = now.config.training;
-  if (any_real(figures) && (!training.enable_graph_mode || training.enable_eager_debug)) {
+  if (any_real(figures) && !captured(training)) {
     found.remedy.settings = {"training.enable_graph_mode=true"};
     if (training.enable_eager_debug)
       found.remedy.settings.emplace_back("training.enable_eager_debug=false");
@@ -155,15 +165,43 @@ Found launch_bound(const Figures& figures, const Circumstances& now) {
   return found;
 }
 
+}  // namespace
+
+Found launch_bound(const Figures& figures, const Circumstances& now) {
+  if (figures.recorded || figures.replay.count == 0) return std::nullopt;
+  const double step = std::max(figures.replay.median, 1e-12);
+  const double operations = figures.operations * figures.launch_cost / step;
+  // Kernels of our own are no operations; who launches them one by one works all the time, where
+  // one that is ahead of its GPU sleeps.
+  const double host = any_real(figures) ? figures.launch.on_core / step : 0;
+  const bool host_is_behind =
+      host >= limits::launching_all_the_time && busiest_model(figures) < limits::never_idle;
+  const double share = std::min(1.0, std::max(operations, host_is_behind ? host : 0));
+  if (share < limits::launch_share) return std::nullopt;
+  return launching_costs(figures, now, share);
+}
+
+Found idle_gpu(const Figures& figures, const Circumstances& now) {
+  if (figures.recorded || figures.replay.count == 0 || !any_real(figures)) return std::nullopt;
+  const double busy = busiest_model(figures);
+  if (busy < 0 || busy >= limits::busy || wait_share(figures) >= limits::worth_changing)
+    return std::nullopt;
+  // With one launch a step, whoever keeps the host from it is to blame where there is somebody.
+  if (captured(now.config.training) && disturbed(figures)) return std::nullopt;
+  Diagnosis found = launching_costs(figures, now, 1 - busy);
+  found.evidence.insert(
+      found.evidence.begin(),
+      {"utilisation", busy,
+       fmt::format("the model's device is {} busy, and {} of a step waits for data: the rest of "
+                   "the time it waits for the host",
+                   percent(busy), percent(wait_share(figures)))});
+  return found;
+}
+
 Found compute_bound(const Figures& figures, const Circumstances& now) {
   const TrainingConfig& training = now.config.training;
-  double busy = -1;
-  int models = 0;
-  for (const DeviceFigures& device : figures.devices) {
-    if (!device.holds_model) continue;
-    ++models;
-    if (device.utilisation.count > 0) busy = std::max(busy, device.utilisation.mean);
-  }
+  const double busy = busiest_model(figures);
+  const auto models = std::ranges::count_if(figures.devices, &DeviceFigures::holds_model);
   if (busy >= 0 && busy < limits::busy) return std::nullopt;
   Diagnosis found{.verdict = Bottleneck::compute_bound};
   const int usable = usable_gpus(figures, now);
@@ -178,7 +216,8 @@ Found compute_bound(const Figures& figures, const Circumstances& now) {
       found.expected_gain = 0.25;  // one forward pass of the four that a step then costs
     }
   }
-  if (found.remedy.empty() && figures.low_precision_speed > 1 + limits::worth_changing) {
+  const bool half = training.precision == "bf16" || training.precision == "fp16";
+  if (found.remedy.empty() && !half && figures.low_precision_speed > 1 + limits::worth_changing) {
     found.remedy = {.settings = {"training.precision=bf16"},
                     .why = "the device multiplies faster in bfloat16"};
     found.expected_gain = 1 - 1 / figures.low_precision_speed;

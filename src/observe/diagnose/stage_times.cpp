@@ -118,7 +118,6 @@ void time_stages(Subject& subject, Figures& figures) {
   for (int task = 0; task < host->tasks; ++task) maker.run_task(*host, task);
   Batch made;
   figures.prepare = time_preparation(maker, *host, data, &made);
-  figures.rows = static_cast<double>(made.rows);
   for (const at::Tensor& field : made.fields)
     figures.batch_bytes += static_cast<double>(field.nbytes());
   if (&data == &model) return;

@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// Fills prepare, prepare_on_model, move, batch_bytes, rows. No feed may run.
+// Fills prepare, prepare_on_model, move, batch_bytes. No feed may run.
 void time_stages(Subject& subject, Figures& figures);
 // Fills launch_cost, operations, syncs and their names; runs a few steps of rank 0.
 void count_launches(Subject& subject, const Subject::NextBatch& next, Figures& figures);

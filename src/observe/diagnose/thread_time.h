@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include "observe/diagnose/figures.h"
 #include "util/clock.h"
@@ -11,6 +12,10 @@ namespace tandem {
 // Of the calling thread since it began; `wall` is since an arbitrary moment. A kernel that does not
 // tell how long a thread stood in line counts that as asleep.
 SpentTime thread_time();
+
+// Of all threads of this process whose name begins like that, together: those of LibTorch that run
+// backward passes for a GPU are "pt_autograd_<n>", one a GPU. Opens files: not for every step.
+SpentTime threads_time(const std::string& prefix);
 
 // The three are not read at one moment: a thread that is sent away between two of them would seem
 // to have stood in line for longer than it was there.

@@ -45,6 +45,9 @@ inline constexpr double launch_share = 0.5;
 // A thread that launches for this share of the step holds the device up: the rest is what the two
 // measurements differ by.
 inline constexpr double launching_all_the_time = 0.8;
+// A GPU this busy is held up by nobody: threads that work all the time beside it spin until it has
+// room for the next launch.
+inline constexpr double never_idle = 0.97;
 // A replayed graph costs about this share of launching its operations one by one.
 inline constexpr double graph_launch_share = 0.2;
 // Step time of one device against the median of the others: good cards of one kind are within a
@@ -54,10 +57,14 @@ inline constexpr double slow_device = 1.25;
 // power cap is as it should be (it trades clock for work) until the clock is this far down.
 inline constexpr double braked_readings = 0.2;
 inline constexpr double power_capped_clock = 0.7;
+// A busy card this far below its highest clock is held down, whatever reasons the driver gives:
+// clocks set by hand come without any. No card sinks so low by itself under load.
+inline constexpr double held_down_clock = 0.6;
 // Without clocks: steps of the last third this much longer than those of the first, on a device
 // that is busy and does not wait.
 inline constexpr double slows_down = 1.15;
-inline constexpr double busy = 0.8;  // a device that computes more or less all the time
+inline constexpr double busy = 0.8;     // a device that computes more or less all the time
+inline constexpr int few_readings = 3;  // of utilisation: fewer may be those of the moment before
 // The allocator needs some air: above this share of the limit a longer clip or a fragmented cache
 // ends the run.
 inline constexpr double memory_full = 0.92;
