@@ -11,43 +11,20 @@
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
-#include "generate/sound_queue.h"
+#include "generate/speaking.h"
 #include "generate/speech_decoder.h"
+#include "generate/speech_sound.h"
 #include "models/xtts/xtts.h"
 #include "nn/sample.h"
 #include "tandem/error.h"
-#include "util/clock.h"
 
 namespace tandem {
 namespace {
 
-// Frames of finished clips that are worth a pass of their own while others are still decoding.
-constexpr int64_t enough_frames = 4096;
 // Turns a request waits at most for others to start with it, and the share of places that need not
 // be waited for.
 constexpr int64_t most_turns_waited = 8;
 constexpr size_t share_of_places = 32;
-
-// One request from submit to its result.
-struct Speaking {
-  SpeechRequest request;
-  at::Tensor prompt;  // [T, D]
-  std::promise<SpeechResult> promise;
-  SpeechResult result;
-  Clock::time_point submitted = Clock::now();
-  int place = -1;
-  int64_t max_codes = 0;     // the stop code included
-  int64_t asked = 0;         // codes asked of the decoder
-  int64_t drawn = 0;         // codes, the stop code included: as many latents
-  int64_t next_chunk = 0;    // codes at which the next piece of sound is asked for
-  int64_t frames_asked = 0;  // of sound
-  int64_t pieces_open = 0;   // asked for and not yet delivered
-  bool decoded = false;      // no more codes come
-  bool over = false;         // the promise is kept
-
-  bool cancelled() const { return request.cancel && request.cancel->load(); }
-};
-using SpeakingPtr = std::shared_ptr<Speaking>;
 
 struct Kernels {
   bool own;          // our kernels, in half precision
@@ -89,7 +66,7 @@ struct SpeechEngine::State {
 
   // The engine's thread only.
   std::unique_ptr<SpeechDecoder> decoder;
-  std::unique_ptr<SoundQueue> sound;
+  std::unique_ptr<SpeechSound> sound;
   std::vector<SpeakingPtr> places;             // who speaks at each
   std::deque<std::vector<SpeakingPtr>> calls;  // who spoke at each, for every queued call
   std::promise<void> ready;
@@ -115,18 +92,12 @@ struct SpeechEngine::State {
       std::lock_guard lock(mutex);
       stopping = true;
       for (const SpeakingPtr& speaking : waiting)
-        fail(*speaking, std::make_exception_ptr(
-                            Error(ErrorKind::interrupted, "the engine was closed meanwhile")));
+        speaking->fail(std::make_exception_ptr(
+            Error(ErrorKind::interrupted, "the engine was closed meanwhile")));
       waiting.clear();
     }
     changed.notify_all();
     thread.join();
-  }
-
-  static void fail(Speaking& speaking, std::exception_ptr error) {
-    if (speaking.over) return;
-    speaking.over = true;
-    speaking.promise.set_exception(std::move(error));
   }
 
   void run() {
@@ -152,20 +123,20 @@ struct SpeechEngine::State {
                   ? make_cuda_decoder(model.gpt, device, options.places, kernels.half, {},
                                       options.kept_voices)
                   : make_plain_decoder(model.gpt, device, options.places, options.kept_voices);
-    sound = std::make_unique<SoundQueue>(model.vocoder, device, kernels.own);
+    sound = std::make_unique<SpeechSound>(model, device, kernels.own);
   }
 
   void fail_all(const std::exception_ptr& error) {
     std::lock_guard lock(mutex);
     failure = error;
-    for (const SpeakingPtr& speaking : waiting) fail(*speaking, error);
+    for (const SpeakingPtr& speaking : waiting) speaking->fail(error);
     waiting.clear();
     for (const SpeakingPtr& speaking : places)
-      if (speaking) fail(*speaking, error);
+      if (speaking) speaking->fail(error);
     for (const auto& call : calls)
       for (const SpeakingPtr& speaking : call)
-        if (speaking) fail(*speaking, error);
-    for (const SpeakingPtr& speaking : sounding) fail(*speaking, error);
+        if (speaking) speaking->fail(error);
+    sound->fail_all(error);
   }
 
   bool anyone() const {
@@ -198,8 +169,8 @@ struct SpeechEngine::State {
         waiting.pop_front();
         if (speaking->cancelled()) {
           --place;
-          end(speaking, SpeechEnd::cancelled);
-          conclude(speaking);
+          speaking->end(SpeechEnd::cancelled);
+          speaking->conclude();
           continue;
         }
         begin(speaking, static_cast<int>(place));
@@ -252,9 +223,7 @@ struct SpeechEngine::State {
     uint64_t codes = 0;
     if (decoder->queued() > 0) codes = collect();
     const bool decoding = anyone();
-    if (sound->waiting_frames() >= enough_frames || !decoding || streaming_waits) sound->flush();
-    streaming_waits = false;
-    sound->deliver(/*wait=*/!decoding && decoder->queued() == 0);
+    sound->turn(decoding, /*waits=*/!decoding && decoder->queued() == 0);
     std::lock_guard lock(mutex);
     counters.steps += steps;
     counters.codes += codes;
@@ -295,7 +264,7 @@ struct SpeechEngine::State {
     const bool stops = code == model.gpt.size.stop_audio_token;
     if (!stops) speaking->result.codes.push_back(code);
     if (stops || speaking->drawn >= speaking->max_codes) {
-      end(speaking, stops ? SpeechEnd::stop_token : SpeechEnd::max_codes);
+      speaking->end(stops ? SpeechEnd::stop_token : SpeechEnd::max_codes);
       ask_for_sound(speaking, /*last=*/true);
       places[static_cast<size_t>(speaking->place)] = nullptr;
     } else if (request.on_sound && speaking->drawn >= speaking->next_chunk) {
@@ -304,84 +273,18 @@ struct SpeechEngine::State {
     }
   }
 
-  void end(const SpeakingPtr& speaking, SpeechEnd how) {
-    speaking->decoded = true;
-    speaking->result.end = how;
-  }
-
   void give_up(const SpeakingPtr& speaking) {
-    end(speaking, SpeechEnd::cancelled);
-    conclude(speaking);
+    speaking->end(SpeechEnd::cancelled);
+    speaking->conclude();
     places[static_cast<size_t>(speaking->place)] = nullptr;
   }
 
-  // The frames that became final since the last time.
   void ask_for_sound(const SpeakingPtr& speaking, bool last) {
-    const SpeechRequest& request = speaking->request;
     DeviceScope scope(device);
-    at::Tensor latents = decoder->latents(speaking->place, 0, speaking->drawn);
-    if (last && request.keep_latents) speaking->result.latents = latents;
-    latents = spoken_latents(latents, request.speed, last);
-    const int64_t codes = latents.size(0);
-    const int64_t frames =
-        last ? model.vocoder.frames_of(codes) : final_frames(model.vocoder, codes);
-    const int64_t count = frames - speaking->frames_asked;
-    if (count <= 0) {
-      if (last && speaking->pieces_open == 0) conclude(speaking);
-      return;
-    }
-    ++speaking->pieces_open;
-    sounding.push_back(speaking);
-    sound->add(
-        {.latents = latents,
-         .speaker = request.voice.speaker,
-         .last = last,
-         .first = speaking->frames_asked,
-         .count = count},
-        [this, speaking](std::vector<float> samples) { take_sound(speaking, std::move(samples)); });
-    speaking->frames_asked = frames;
-    streaming_waits = streaming_waits || request.on_sound != nullptr;
+    sound->ask(speaking, decoder->latents(speaking->place, 0, speaking->drawn), last);
   }
 
-  // At another speed there are more or fewer of them; while more may come, only those that can no
-  // longer change.
-  static at::Tensor spoken_latents(const at::Tensor& latents, double speed, bool last) {
-    if (speed == 1.0) return latents;
-    const at::Tensor spoken = at_speed(latents.unsqueeze(0), speed).squeeze(0).contiguous();
-    if (last) return spoken;
-    const auto known =
-        static_cast<int64_t>((static_cast<double>(latents.size(0)) - 1.5) / speed) - 1;
-    return spoken.narrow(0, 0, std::clamp<int64_t>(known, 0, spoken.size(0)));
-  }
-
-  void take_sound(const SpeakingPtr& speaking, std::vector<float> samples) {
-    --speaking->pieces_open;
-    std::erase(sounding, speaking);
-    for (int64_t i = 0; i < speaking->pieces_open; ++i) sounding.push_back(speaking);
-    if (speaking->over) return;
-    SpeechResult& result = speaking->result;
-    if (result.samples.empty()) result.first_sound_seconds = seconds_since(speaking->submitted);
-    if (speaking->request.on_sound && !speaking->cancelled()) speaking->request.on_sound(samples);
-    if (result.samples.empty()) {
-      result.samples = std::move(samples);
-    } else {
-      result.samples.insert(result.samples.end(), samples.begin(), samples.end());
-    }
-    if (speaking->decoded && speaking->pieces_open == 0) conclude(speaking);
-  }
-
-  static void conclude(const SpeakingPtr& speaking) {
-    if (speaking->over) return;
-    speaking->over = true;
-    SpeechResult& result = speaking->result;
-    result.seconds = seconds_since(speaking->submitted);
-    if (result.latents.defined()) result.latents = result.latents.cpu();
-    speaking->promise.set_value(std::move(result));
-  }
-
-  int64_t turns_waited = 0;           // by requests, for others to start with them
-  std::vector<SpeakingPtr> sounding;  // once for each piece not yet delivered
-  bool streaming_waits = false;
+  int64_t turns_waited = 0;  // by requests, for others to start with them
 };
 
 bool prompts_start(const PromptsWaiting& now) {
@@ -416,7 +319,7 @@ std::future<SpeechResult> SpeechEngine::submit(SpeechRequest request) {
     ++state_->counters.requests;
     state_->waiting.push_back(speaking);
   } catch (...) {
-    State::fail(*speaking, std::current_exception());
+    speaking->fail(std::current_exception());
   }
   state_->changed.notify_all();
   return result;
