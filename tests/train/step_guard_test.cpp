@@ -125,8 +125,7 @@ TEST(StepGuard, EndsTheRunAfterTooManyBadStepsInARow) {
   guard.arrived(2, NAN, NAN, false);
   EXPECT_EQ(guard.remark(), "step 2 was left out: its gradient is not finite (loss nan)");
   guard.arrived(3, 2.5, 900, false);
-  EXPECT_EQ(guard.remark(),
-            "step 3 was left out: its gradient norm is 900, the largest of a good step 4.25");
+  EXPECT_EQ(guard.remark(), "step 3 was left out: its gradient norm is 900, the usual one 4.25");
   guard.arrived(4, 2.5, 4, true);
   EXPECT_EQ(guard.remark(), "");
   EXPECT_EQ(guard.in_a_row(), 0);
@@ -155,8 +154,19 @@ TEST(StepGuard, NamesASpike) {
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
               "1 step was left out; the last, step 2, had a gradient norm of 1.23e+03, "
-              "a spike beside the largest good one of 4");
+              "the usual one 4");
   }
+}
+
+TEST(StepGuard, TellsTheUsualNormAndNotThatOfTheFirstSteps) {
+  StepGuard guard({.window = 5});
+  guard.arrived(1, 2, 900, false);
+  EXPECT_EQ(guard.remark(),
+            "step 1 was left out: its gradient norm is 900, 20 times the usual or more");
+  guard.arrived(2, 2, 80, true);  // the warm-up's
+  for (int64_t step = 3; step < 9; ++step) guard.arrived(step, 2, 0.5 + 0.1 * step, true);
+  guard.arrived(9, 2, 30, false);
+  EXPECT_EQ(guard.remark(), "step 9 was left out: its gradient norm is 30, the usual one 1.1");
 }
 
 }  // namespace tandem

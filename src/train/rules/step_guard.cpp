@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "tandem/error.h"
 #include "train/optimizer.h"
@@ -59,27 +60,34 @@ void NormWatch::load_state(const NamedTensors& saved) {
   copy_by_name(saved, state(), "the memory of gradient norms");
 }
 
+std::string StepGuard::usual() const {
+  // A run that has just gone on has not heard of any.
+  if (norms_.empty()) return fmt::format("{:g} times the usual or more", options_.spike_factor);
+  std::vector<double> sorted(norms_.begin(), norms_.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return fmt::format("the usual one {:.3g}", *middle);
+}
+
 void StepGuard::arrived(int64_t step, double loss, double norm, bool good) {
   remark_.clear();
   if (good) {
     in_a_row_ = 0;
-    largest_ = std::max(largest_, norm);
+    if (norm > 0) norms_.push_back(norm);
+    if (static_cast<int64_t>(norms_.size()) > options_.window) norms_.pop_front();
     return;
   }
   ++skipped_;
   ++in_a_row_;
   remark_ = std::isfinite(norm)
-                ? fmt::format(
-                      "step {} was left out: its gradient norm is {:.3g}, the largest of a "
-                      "good step {:.3g}",
-                      step, norm, largest_)
+                ? fmt::format("step {} was left out: its gradient norm is {:.3g}, {}", step, norm,
+                              usual())
                 : fmt::format("step {} was left out: its gradient is not finite (loss {:.4g})",
                               step, loss);
   if (in_a_row_ < options_.max_bad_steps) return;
   const std::string last =
       std::isfinite(norm)
-          ? fmt::format("a gradient norm of {:.3g}, a spike beside the largest good one of {:.3g}",
-                        norm, largest_)
+          ? fmt::format("a gradient norm of {:.3g}, {}", norm, usual())
           : fmt::format("a gradient that is not finite, and a loss of {:.4g}", loss);
   throw Error(
       ErrorKind::numeric,

@@ -12,6 +12,7 @@
 
 #include <ATen/core/TensorBody.h>
 
+#include <deque>
 #include <string>
 
 #include "nn/parameters.h"
@@ -61,14 +62,16 @@ class StepGuard {
 
   int64_t skipped() const { return skipped_; }    // since the start of this process
   int64_t in_a_row() const { return in_a_row_; }  // up to the last step heard of
-  // "step 12 was left out: its gradient norm is 310, the largest usual one 8.2"; empty when it was
+  // "step 12 was left out: its gradient norm is 310, the usual one 8.2"; empty when it was
   // good. For the log.
   const std::string& remark() const { return remark_; }
 
  private:
+  std::string usual() const;  // the norm beside which another is a spike
+
   StepGuardOptions options_;
   int64_t skipped_ = 0, in_a_row_ = 0;
-  double largest_ = 0;  // norm of a good step
+  std::deque<double> norms_;  // of the last good steps
   std::string remark_;
 };
 
