@@ -2,16 +2,16 @@
 
 #ifdef TANDEM_WITH_CUDA
 #include <ATen/ATen.h>
-#include <ATen/cuda/CUDAGraph.h>
 
 #include "device/capture_gate.h"
+#include "device/capture_work.h"
 #include "device/logical_device.h"
 
 namespace tandem {
 
 struct CudaCaptionReader::Captured {
   at::Tensor ids, mask, states;
-  at::cuda::CUDAGraph graph;
+  std::unique_ptr<at::cuda::CUDAGraph> graph;
 };
 
 struct CudaCaptionReader::Pool {
@@ -26,27 +26,14 @@ CudaCaptionReader::CudaCaptionReader(const T5Encoder& reader, LogicalDevice& dev
 }
 CudaCaptionReader::~CudaCaptionReader() = default;
 
-std::unique_ptr<CudaCaptionReader::Captured> CudaCaptionReader::prepare(int64_t length) const {
+std::unique_ptr<CudaCaptionReader::Captured> CudaCaptionReader::capture(int64_t length) const {
   auto made = std::make_unique<Captured>();
   made->ids = at::zeros({1, length}, at::TensorOptions(device_.torch_device()).dtype(at::kLong));
   made->mask = at::ones_like(made->ids);
-  if (!captures_) return made;
   // Once as it is: libraries make their plans and take their memory outside of a capture.
   reader_(made->ids, made->mask);
   const auto alone = capturing_on(device_);
-  // Thread-local: other threads allocate meanwhile, which the global mode takes for an error.
-  made->graph.capture_begin(pool_->id, cudaStreamCaptureModeThreadLocal);
-  try {
-    made->states = reader_(made->ids, made->mask);
-  } catch (...) {
-    try {
-      made->graph.capture_end();
-    } catch (const std::exception&) {
-      // The first failure is the one to tell.
-    }
-    throw;
-  }
-  made->graph.capture_end();
+  made->graph = capture_work(pool_->id, [&] { made->states = reader_(made->ids, made->mask); });
   return made;
 }
 
@@ -55,12 +42,13 @@ at::Tensor CudaCaptionReader::operator()(const std::vector<int64_t>& ids) {
   const auto length = static_cast<int64_t>(ids.size());
   if (length == 0)
     return at::empty({0, reader_.size.width}, at::TensorOptions(device_.torch_device()));
+  const at::Tensor given = at::tensor(ids, at::kLong).view({1, length});
+  if (!captures_) return reader_(given, at::ones_like(given)).squeeze(0);
   if (!pool_) pool_ = std::make_unique<Pool>();
   std::unique_ptr<Captured>& captured = of_length_[length];
-  if (!captured) captured = prepare(length);
-  captured->ids.copy_(at::tensor(ids, at::kLong).view({1, length}));
-  if (!captures_) return reader_(captured->ids, captured->mask).squeeze(0);
-  captured->graph.replay();
+  if (!captured) captured = capture(length);
+  captured->ids.copy_(given);
+  captured->graph->replay();
   return captured->states.squeeze(0);
 }
 

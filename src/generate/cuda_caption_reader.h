@@ -29,7 +29,7 @@ class CudaCaptionReader {
 
  private:
   struct Captured;
-  std::unique_ptr<Captured> prepare(int64_t length) const;
+  std::unique_ptr<Captured> capture(int64_t length) const;
 
   T5Encoder reader_;
   LogicalDevice& device_;

@@ -4,12 +4,9 @@
 #include <fmt/format.h>
 
 #include "device/capture_gate.h"
+#include "device/capture_work.h"
 #include "device/logical_device.h"
 #include "util/log.h"
-
-#ifdef TANDEM_WITH_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#endif
 
 namespace tandem {
 namespace {
@@ -99,21 +96,7 @@ at::Tensor PassGraphs::run(Shape& shape, size_t piece, const std::function<at::T
       // What passes that ran as they were left behind is not reused by captured ones.
       c10::cuda::CUDACachingAllocator::emptyCache();
     }
-    auto made = std::make_unique<at::cuda::CUDAGraph>();
-    // Thread-local: other threads allocate meanwhile, which the global mode takes for an error.
-    made->capture_begin(pool_->id, cudaStreamCaptureModeThreadLocal);
-    try {
-      shape.results[piece] = work();
-    } catch (...) {
-      try {
-        made->capture_end();
-      } catch (const std::exception& second) {
-        log_debug("the capture of a step ended badly as well: {}", second.what());
-      }
-      throw;
-    }
-    made->capture_end();
-    graph = std::move(made);
+    graph = capture_work(pool_->id, [&] { shape.results[piece] = work(); });
     if (++captures_ == many_captures) {
       log_warning(
           "the step was captured {} times and still meets new shapes; use fewer buckets "

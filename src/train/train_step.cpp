@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
+#include "device/timed_step.h"
 #include "tandem/error.h"
 #include "train/nan_watch.h"
 #include "train/train_worker.h"
@@ -68,10 +67,8 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
     const std::chrono::duration<double> longer(config_.training.collective_timeout + 2);
     std::this_thread::sleep_for(longer);
   }
-  // Times are the device's: the host is some steps ahead of it, and waits for it now and then.
   Stream& stream = worker.replica.device().compute_stream();
-  const Event began = stream.record_time();
-  std::vector<std::pair<Event, Event>> waits;  // from a batch that is asked for to its arrival
+  TimedStep timed{.began = stream.record_time(), .ended = {}, .waits = {}};
   StepRequest request{.step = step,
                       .learning_rate = learning_rate_at(schedule_, step, total_steps_),
                       .poison = is(FaultKind::nan),
@@ -80,7 +77,7 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
     worker.batch.reset();
     const Event asked = stream.record_time();
     std::optional<BatchLease> batch = feed_->next(rank);
-    waits.emplace_back(asked, stream.record_time());
+    timed.waits.emplace_back(asked, stream.record_time());
     if (!batch) throw Error(ErrorKind::internal, "the feed ended before the run did");
     if (rank == 0) decide_stop(step);
     worker.batch.emplace(std::move(*batch));
@@ -91,11 +88,9 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
   const at::Tensor values = worker.replica.step(request);
   if (watch) watch->check();
   watch.reset();
-  const Event ended = stream.record_time();
-  worker.reader.push(values, [=, this, &worker](const std::vector<double>& v) {
-    double waited = 0;
-    for (const auto& [asked, arrived] : waits) waited += arrived.seconds_since(asked);
-    note_step(worker, step, v, std::max(1e-9, ended.seconds_since(began)), waited);
+  timed.ended = stream.record_time();
+  worker.reader.push(values, [this, &worker, step, timed](const std::vector<double>& v) {
+    note_step(worker, step, v, std::max(1e-9, timed.seconds()), timed.waited());
   });
   if (rank == 0 && memory_ && due(config_.observe.memory_step, step)) memory_->report(step);
   return true;

@@ -51,6 +51,12 @@ struct VoiceCorpus : SpeechFolder {
     made.paths.checkpoint_dir = (folder / run).string();
     return made;
   }
+  // Of a GPT on top of the run "start".
+  Config gpt_config(int64_t steps, const std::string& run) const {
+    Config made = config("gpt", steps, run);
+    made.model.pretrained = (folder / "start/model").string();
+    return made;
+  }
 };
 
 struct Seen {
@@ -163,8 +169,7 @@ TEST(VoiceTraining, ResumesToTheSameBitsAfterBeingKilled) {
     run(corpus.config("dvae", 2, "start"));
   });
   const auto gpt = [&](int64_t steps, const std::string& name) {
-    Config config = corpus.config("gpt", steps, name);
-    config.model.pretrained = (corpus.folder / "start/model").string();
+    Config config = corpus.gpt_config(steps, name);
     config.training.ema_decay = 0.9;
     return config;
   };
@@ -217,8 +222,7 @@ TEST(VoiceTraining, SaysWhatTheGptReadsAndWhereTheVoiceComesFrom) {
   const VoiceCorpus corpus;
   simulate_devices(1);
   run(corpus.config("dvae", 2, "start"));
-  Config config = corpus.config("gpt", 2, "gpt");
-  config.model.pretrained = (corpus.folder / "start/model").string();
+  Config config = corpus.gpt_config(2, "gpt");
   LogicalDevice& cpu = DeviceRegistry::get().cpu();
   const auto fact = [&](const std::string& name) -> std::string {
     const GptStage stage(config, cpu, "");
@@ -241,8 +245,7 @@ TEST(VoiceTraining, LowRankAdditionsAreSavedApartAndMerged) {
   const VoiceCorpus corpus;
   simulate_devices(1);
   run(corpus.config("dvae", 2, "start"));
-  Config config = corpus.config("gpt", 3, "lora");
-  config.model.pretrained = (corpus.folder / "start/model").string();
+  Config config = corpus.gpt_config(3, "lora");
   config.training.lora_rank = 2;
   config.training.learning_rate = 1e-2;
   run(config);

@@ -7,6 +7,7 @@
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
+#include "device/timed_step.h"
 #include "observe/diagnose/series.h"
 #include "tandem/error.h"
 #include "util/signals.h"
@@ -61,19 +62,11 @@ StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
   StepSeries series;
   settle(subject, request, series);
   Stream& stream = device.compute_stream();
-  // With work that is queued, times are the device's: the host goes ahead and waits by turns.
-  struct Queued {
-    Event began, ended;
-    std::vector<std::pair<Event, Event>> waits;
-  };
-  std::deque<Queued> pending;
+  std::deque<TimedStep> pending;  // of work that is queued
   const auto finish_first = [&] {
-    const Queued first = std::move(pending.front());
+    series.seconds.push_back(pending.front().seconds());
+    series.waits.push_back(pending.front().waited());
     pending.pop_front();
-    double waited = 0;
-    for (const auto& [asked, came] : first.waits) waited += came.seconds_since(asked);
-    series.seconds.push_back(first.ended.seconds_since(first.began));
-    series.waits.push_back(waited);
   };
   int64_t unsettled = subject.unsettled(request.rank);
   auto last = Clock::now();
@@ -83,7 +76,7 @@ StepSeries run_steps(Subject& subject, const SeriesRequest& request) {
     if (i == warm_up && request.warm) request.warm();
     SpentTime waiting;
     const SpentTime at_start = thread_time();
-    Queued step{.began = before, .ended = {}, .waits = {}};
+    TimedStep step{.began = before, .ended = {}, .waits = {}};
     subject.step(request.rank, [&] {
       const SpentTime asked = thread_time();
       const Event asked_there = stream.record_time();
