@@ -1,0 +1,1 @@
+// Nothing: the target this file belongs to holds the precompiled header of the tests.
