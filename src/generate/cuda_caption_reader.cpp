@@ -6,6 +6,7 @@
 #include "device/capture_gate.h"
 #include "device/capture_work.h"
 #include "device/logical_device.h"
+#include "nn/model_parts.h"
 
 namespace tandem {
 
@@ -20,9 +21,7 @@ struct CudaCaptionReader::Pool {
 
 CudaCaptionReader::CudaCaptionReader(const T5Encoder& reader, LogicalDevice& device, bool captures)
     : reader_(reader), device_(device), captures_(captures) {
-  reader_.visit("", [&](const std::string&, at::Tensor& tensor) {
-    tensor = tensor.to(device.torch_device());
-  });
+  move_to(reader_, "", device.torch_device());
 }
 CudaCaptionReader::~CudaCaptionReader() = default;
 
@@ -57,12 +56,7 @@ void CudaCaptionReader::forget() {
   pool_.reset();
 }
 
-uint64_t CudaCaptionReader::weight_bytes() const {
-  uint64_t bytes = 0;
-  T5Encoder reader = reader_;
-  reader.visit("", [&](const std::string&, at::Tensor& tensor) { bytes += tensor.nbytes(); });
-  return bytes;
-}
+uint64_t CudaCaptionReader::weight_bytes() const { return bytes_of(reader_); }
 
 }  // namespace tandem
 #endif

@@ -14,6 +14,7 @@
 #include "generate/music_observer.h"
 #include "models/musicgen/cuda_codec.h"
 #include "models/musicgen/music_sound.h"
+#include "nn/model_parts.h"
 
 namespace tandem {
 namespace {
@@ -25,9 +26,7 @@ constexpr int64_t clips_at_once = 32;
 CudaMusicSound::CudaMusicSound(const Encodec& codec, const MusicDecoderSize& decoder,
                                LogicalDevice& device, bool pinned)
     : decoder_(decoder), codec_(codec), device_(device), pinned_(pinned) {
-  codec_.visit("", [&](const std::string&, at::Tensor& tensor) {
-    tensor = tensor.to(device.torch_device());
-  });
+  move_to(codec_, "", device.torch_device());
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -82,12 +81,7 @@ double CudaMusicSound::seconds() const {
   return seconds_;
 }
 
-uint64_t CudaMusicSound::weight_bytes() const {
-  uint64_t bytes = 0;
-  Encodec codec = codec_;
-  codec.visit("", [&](const std::string&, at::Tensor& tensor) { bytes += tensor.nbytes(); });
-  return bytes;
-}
+uint64_t CudaMusicSound::weight_bytes() const { return bytes_of(codec_); }
 
 // codes [B, K, F] on the device -> sound [B, channels, samples] there, on the current stream.
 at::Tensor CudaMusicSound::decode(const at::Tensor& codes) {

@@ -9,6 +9,7 @@
 #include "device/logical_device.h"
 #include "generate/speech_decoder.h"
 #include "models/xtts/xtts.h"
+#include "nn/model_parts.h"
 #include "nn/rows/prefix_index.h"
 #include "nn/rows/rows_cpu.h"
 #include "nn/sample.h"

@@ -4,7 +4,7 @@
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
-#include "models/xtts/xtts.h"
+#include "nn/model_parts.h"
 
 namespace tandem {
 namespace {

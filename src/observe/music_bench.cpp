@@ -12,6 +12,7 @@
 #include "device/logical_device.h"
 #include "generate/music_engine.h"
 #include "models/musicgen/musicgen.h"
+#include "nn/model_parts.h"
 #include "tandem/error.h"
 #include "util/bounded_queue.h"
 #include "util/clock.h"
@@ -85,12 +86,7 @@ std::vector<MusicRequest> requests_of(const MusicBenchOptions& options, int64_t 
 // The float32 weights the engine's own were made from, where they stand on the device: no run that
 // loads a folder has them there.
 double decoder_bytes(const Musicgen& model, const LogicalDevice& device) {
-  double bytes = 0;
-  MusicDecoder decoder = model.decoder;
-  decoder.visit("", [&](const std::string&, at::Tensor& tensor) {
-    if (device.kind() == DeviceKind::cuda) bytes += static_cast<double>(tensor.nbytes());
-  });
-  return bytes;
+  return device.kind() == DeviceKind::cuda ? static_cast<double>(bytes_of(model.decoder)) : 0;
 }
 
 MusicBatchBench bench_batch(const Musicgen& model, LogicalDevice& device,

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
+
+#include "observe/diagnose/series.h"
 
 namespace tandem {
 namespace {
@@ -12,14 +13,10 @@ namespace {
 constexpr int most_rounds = 8;
 
 ClipTimes summary(const std::vector<double>& values) {
-  const auto count = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
-  const double mean = sum / count;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return {.seconds = mean,
-          .deviation = mean > 0 ? std::sqrt(squares / count) / mean : 0,
-          .count = static_cast<int64_t>(values.size())};
+  const SeriesFigures figures = analyse_series(values, 0);
+  return {.seconds = figures.mean,
+          .deviation = figures.variation(),
+          .count = static_cast<int64_t>(figures.count)};
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "gpu/in_child.h"
 #include "models/xtts/sound_window.h"
 #include "models/xtts/xtts.h"
+#include "nn/model_parts.h"
 #include "nn/rows/row_prefix.h"
 #include "support/temporary_folder.h"
 #include "util/atomic_file.h"

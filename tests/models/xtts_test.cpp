@@ -5,6 +5,7 @@
 #include <set>
 
 #include "models/xtts_narrow.h"
+#include "nn/model_parts.h"
 #include "nn/tensors.h"
 #include "support/captured.h"
 #include "util/scratch.h"

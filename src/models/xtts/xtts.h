@@ -42,10 +42,4 @@ struct XttsCounts {
 };
 XttsCounts count_parameters(const XttsConfig& config);
 
-// Every tensor of a model part (anything with `visit`) moved.
-template <class Part>
-void move_to(Part& part, const std::string& prefix, const at::TensorOptions& options) {
-  part.visit(prefix, [&](const std::string&, at::Tensor& tensor) { tensor = tensor.to(options); });
-}
-
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "nn/model_parts.h"
 #include "train/batches/decoder_batches.h"
 #include "train/stages/counted_tensor.h"
 #include "train/stages/gan_losses.h"
