@@ -17,10 +17,14 @@ __nv_bfloat16* halves_of(const at::Tensor& tensor) {
   return static_cast<__nv_bfloat16*>(tensor.data_ptr());
 }
 
-// Without gaps, at an address that whole vectors are read from.
+// Without gaps, in whatever order of memory, at an address that whole vectors are read from.
 at::Tensor aligned(const at::Tensor& tensor) {
-  const at::Tensor packed = tensor.contiguous();
+  const at::Tensor packed = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
   return reinterpret_cast<uintptr_t>(packed.data_ptr()) % 16 == 0 ? packed : packed.clone();
+}
+at::Tensor in_order_of(const at::Tensor& tensor, const at::Tensor& other) {
+  if (tensor.strides() == other.strides()) return aligned(tensor);
+  return at::empty_strided(other.sizes(), other.strides(), tensor.options()).copy_(tensor);
 }
 
 struct LeakyCast : torch::autograd::Function<LeakyCast> {
@@ -29,7 +33,7 @@ struct LeakyCast : torch::autograd::Function<LeakyCast> {
 
   static at::Tensor forward(Context* context, const at::Tensor& given, double slope) {
     const at::Tensor x = aligned(given);
-    at::Tensor out = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
+    at::Tensor out = at::empty_strided(x.sizes(), x.strides(), x.options().dtype(at::kBFloat16));
     launch_leaky_cast(x.const_data_ptr<float>(), halves_of(out), x.numel(),
                       static_cast<float>(slope), at::cuda::getCurrentCUDAStream());
     context->save_for_backward({out});
@@ -38,8 +42,9 @@ struct LeakyCast : torch::autograd::Function<LeakyCast> {
   }
   static Tensors backward(Context* context, const Tensors& gradients) {
     const at::Tensor out = context->get_saved_variables()[0];
-    const at::Tensor gradient = aligned(gradients[0]);
-    at::Tensor x_gradient = at::empty(out.sizes(), out.options().dtype(at::kFloat));
+    const at::Tensor gradient = in_order_of(gradients[0], out);
+    at::Tensor x_gradient =
+        at::empty_strided(out.sizes(), out.strides(), out.options().dtype(at::kFloat));
     launch_leaky_cast_backward(halves_of(gradient), halves_of(out), x_gradient.data_ptr<float>(),
                                out.numel(),
                                static_cast<float>(context->saved_data["slope"].toDouble()),

@@ -27,4 +27,25 @@ TEST(GpuLeakyCast, GivesTheBitsOfTwoOperations) {
   });
 }
 
+TEST(GpuLeakyCast, KeepsTheOrderOfMemory) {
+  IN_CHILD({
+    const auto turned = [](const char* name) {
+      return make_parameter(5, name, {3, 50, 24}, 1.0).detach().to(at::kCUDA).transpose(1, 2);
+    };
+    const at::Tensor x = turned("x").requires_grad_(true);
+    const at::Tensor flow = turned("g").to(at::kBFloat16);
+    const at::Tensor ours = leaky_cast(x, 0.1, at::kBFloat16);
+    const at::Tensor theirs = at::leaky_relu(x, 0.1).to(at::kBFloat16);
+    EXPECT_EQ(ours.strides(), x.strides());
+    EXPECT_TRUE(ours.equal(theirs));
+    // Gradients may come in another order.
+    for (const at::Tensor& given : {flow, flow.contiguous()}) {
+      const at::Tensor a = torch::autograd::grad({ours}, {x}, {given}, true)[0],
+                       b = torch::autograd::grad({theirs}, {x}, {given}, true)[0];
+      EXPECT_EQ(a.strides(), x.strides());
+      EXPECT_LT((a - b).abs().max().item<double>(), 1e-6);
+    }
+  });
+}
+
 }  // namespace tandem

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include "models/xtts/mel_stats.h"
+#include "nn/channels_last.h"
 #include "tandem/error.h"
 
 namespace tandem {
 
 at::Tensor convolve(const DvaeEncoder::Convolution& layer, const at::Tensor& x, int64_t stride) {
   const int64_t padding = (layer.weight.size(2) - 1) / 2;
-  return at::conv1d(x, layer.weight, layer.bias, stride, padding);
+  return conv_rows(x, layer.weight, layer.bias, {.stride = stride, .padding = padding});
 }
 
 at::Tensor pass(const DvaeEncoder::Residual& block, const at::Tensor& x) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/channels_last.h"
 #include "nn/leaky_cast.h"
 #include "tandem/error.h"
 
@@ -24,13 +25,14 @@ at::Tensor activate(const Vocoder::Convolution& layer, const at::Tensor& x, doub
 at::Tensor convolve(const Vocoder::Convolution& layer, const at::Tensor& x, int64_t dilation = 1) {
   const int64_t padding = (layer.weight.size(2) - 1) / 2 * dilation;
   const at::Tensor in = x.to(layer.weight.scalar_type());
-  return at::conv1d(in, layer.weight, layer.bias, 1, padding, dilation);
+  return conv_rows(in, layer.weight, layer.bias, {.padding = padding, .dilation = dilation});
 }
 
 at::Tensor widen(const Vocoder::Stage& stage, const at::Tensor& x) {
   const int64_t padding = (stage.up.weight.size(2) - stage.rate) / 2;
   const at::Tensor in = x.to(stage.up.weight.scalar_type());
-  return at::conv_transpose1d(in, stage.up.weight, stage.up.bias, stage.rate, padding);
+  return conv_rows_transposed(in, stage.up.weight, stage.up.bias,
+                              {.stride = stage.rate, .padding = padding});
 }
 
 at::Tensor residual(const Vocoder::ResidualBlock& block, const at::Tensor& x,
@@ -50,7 +52,8 @@ at::Tensor Vocoder::sound(const at::Tensor& frames, const at::Tensor& speaker_em
   const at::ScalarType type = at::promote_types(frames.scalar_type(), pre.weight.scalar_type());
   const at::Tensor g = speaker_embedding.to(pre.weight.options()).unsqueeze(-1);  // [B, 512, 1]
   const auto told = [&](const Convolution& layer) { return convolve(layer, g).to(type); };
-  at::Tensor x = convolve(pre, frames.to(pre.weight.device(), type)).to(type) + told(speaker);
+  const at::Tensor in = channels_last(frames.to(pre.weight.options()));
+  at::Tensor x = convolve(pre, in).to(type) + told(speaker);
   for (const Stage& stage : stages) {
     x = widen(stage, activate(stage.up, x)).to(type) + told(stage.speaker);
     at::Tensor sum;

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "nn/channels_last.h"
+
 namespace tandem {
 namespace {
 
@@ -34,7 +36,7 @@ DvaeMasks dvae_masks(const Dvae& dvae, const at::Tensor& lengths, int64_t frames
 at::Tensor encode_ragged(const Dvae& dvae, const at::Tensor& scaled_mels, const DvaeMasks& masks,
                          at::ScalarType compute) {
   const DvaeEncoder& encoder = dvae.encoder;
-  at::Tensor x = scaled_mels.to(compute) * masks.front();
+  at::Tensor x = channels_last(scaled_mels.to(compute)) * masks.front();
   for (size_t i = 0; i < encoder.strided.size(); ++i)
     x = convolve(cast(encoder.strided[i], compute), x, 2).relu() * masks[i + 1];
   for (const Dvae::Residual& block : encoder.residual)
@@ -52,9 +54,11 @@ at::Tensor decode_ragged(const Dvae& dvae, const at::Tensor& vectors, const Dvae
   for (size_t i = 0; i < dvae.widening.size(); ++i) {
     const at::Tensor& mask = masks[masks.size() - 2 - i];
     // Every frame twice; an expanded view copied once, which a captured step may do.
-    const at::Tensor twice =
-        x.unsqueeze(3).expand({-1, -1, -1, 2}).reshape({x.size(0), x.size(1), 2 * x.size(2)});
-    x = convolve(cast(dvae.widening[i], compute), twice).relu() * mask;
+    const at::Tensor twice = x.transpose(1, 2)
+                                 .unsqueeze(2)
+                                 .expand({-1, -1, 2, -1})
+                                 .reshape({x.size(0), 2 * x.size(2), x.size(1)});
+    x = convolve(cast(dvae.widening[i], compute), twice.transpose(1, 2)).relu() * mask;
   }
   return convolve(cast(dvae.last, compute), x).to(dvae.last.weight.scalar_type());
 }
