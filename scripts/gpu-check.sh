@@ -79,7 +79,8 @@ with open(f"{folder}/metadata.csv", "w") as table:
 P
   "$tandem" prepare "$work/lengths" --language en --quick --max-seconds 60 --outlier-z 0 --out "$work/lengths.index" -q
 }
-diagnose() {  # planted: launches one by one, large products, shapes without end, a clock held down; and all well
+diagnose() {  # planted: launches one by one, a host that looks, large products, shapes without end, little memory, a clock
+              # held down; and all well
   codes || return 1
   local wrong=0 common=(--json data.language=en) gpt=(--stage gpt --data "$work/corpus.index" --pretrained "$work/dvae/model")
   # verdict EXPECTED WHAT BATCHES WORDS...: without a GPU nothing is expected, only run.
@@ -103,6 +104,7 @@ P
   verdict launch-bound "v2 size, fp32, launched one by one" 40 "${launched[@]}" --precision fp32
   # Fused, a step in half precision has so few kernels that launching them one by one may keep up.
   verdict launch-bound "v2 size, $precision, launched one by one" 60 "${launched[@]}" --precision "$precision" training.enable_kernel_fusion=false
+  verdict host-sync "v2 size, $precision, eager debugging" 20 "${gpt[@]}" --batch-size 16 --precision "$precision" training.enable_eager_debug=true
   verdict fed "v2 size, $precision" 60 "${gpt[@]}" --visible-gpus 0 --batch-size 16 --precision "$precision"
   verdict compute-bound "v2 size, fp32" 30 "${gpt[@]}" --batch-size 8 --precision fp32
   if lengths; then
@@ -111,6 +113,11 @@ P
   else
     wrong=1; echo "a shape for every batch: no corpus"
   fi
+  # As much memory as training takes, and little more.
+  local shared=("${gpt[@]}" "${two[@]}" --data-gpu 0 --model-gpu 1 --batch-size 16 --precision "$precision") taken
+  "$tandem" diagnose "${common[@]}" --num-batches 20 "${shared[@]}" >"$work/v.json" || { wrong=1; echo "two devices: diagnose failed"; }
+  taken=$(python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["figures"]["devices"]["/GPU:1"]["peak_bytes"] * 1.04 / 2**20))' "$work/v.json")
+  verdict memory-pressure "memory nearly full, $taken MB" 30 "${shared[@]}" --enable-memory-isolation --model-gpu-memory "$taken"
   if nvidia-smi -lgc 400,400 >/dev/null 2>&1; then
     held=yes
     verdict throttled "clock held at 400 MHz" 30 "${gpt[@]}" --batch-size 8 --precision "$precision"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compares Tandem live with outside judges: the safetensors package, a plain PyTorch model, soundfile, torchaudio,
-# pyloudnorm, Hugging Face tokenizers and transformers, num2words, coqui-tts, TensorBoard, Perfetto and Prometheus.
+# pyloudnorm, Hugging Face tokenizers and transformers, num2words, coqui-tts, TensorBoard, Perfetto, Prometheus and FUSE.
 #
 #   tests/parity/run.sh BUILD [PART ...]     a build folder; parts: core audio signal tokenizers clean xtts musicgen training
-#                                             tensorboard perfetto perfetto-music prometheus
+#                                             tensorboard perfetto perfetto-music prometheus slow-disk
 #
 # Prints a line a comparison and exits with 1 when one fails. The judges are installed by scripts/references.sh.
 set -euo pipefail
@@ -13,7 +13,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# -ge 1 ] || fail "the build folder is needed." "Use: tests/parity/run.sh build"
 build=$(cd "$1" 2>/dev/null && pwd) || fail "there is no build folder \`$1\`." "Run: make parity"
 shift
-[ $# -gt 0 ] || set -- core audio signal tokenizers clean xtts musicgen training tensorboard perfetto perfetto-music prometheus
+[ $# -gt 0 ] || set -- core audio signal tokenizers clean xtts musicgen training tensorboard perfetto perfetto-music prometheus slow-disk
 for program in tandem parity_rewrite parity_audio parity_signal parity_tokenize parity_clean parity_xtts \
                parity_train parity_observe; do
   [ -x "$build/bin/$program" ] || fail "there is no \`$build/bin/$program\`." "Run: make parity"
@@ -43,6 +43,7 @@ for part; do
     perfetto-music) set -- "$root/tests/parity/compare_perfetto.py" --tandem "$build/bin/tandem" \
             --music "$root/tests/models/fixtures/musicgen/tiny" --work "$work" ;;
     prometheus) set -- "$root/tests/parity/prometheus.sh" "$build" ;;
+    slow-disk) set -- "$root/tests/parity/slow_disk.sh" "$build" ;;
     *) fail "there is no part \`$part\`." ;;
   esac
   judge=("$python" "$@")
