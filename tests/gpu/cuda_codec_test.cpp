@@ -147,7 +147,7 @@ TEST(GpuCodec, AnLstmStepByStepEqualsOneLaunch) {
       const auto drawn = [&](at::IntArrayRef shape) { return at::randn(shape) / std::sqrt(width); };
       const PackedCodecLstm layer =
           pack_codec_lstm(drawn({4 * width, width}), drawn({4 * width, width}), drawn({4 * width}),
-                          drawn({4 * width}));
+                          drawn({4 * width}), /*hopper=*/false);
       const at::Tensor gates = at::randn({clips, steps, 4 * width}).cuda();
       const at::Tensor skip = at::randn({clips, steps, width}).cuda();
       std::vector<at::Tensor> out;

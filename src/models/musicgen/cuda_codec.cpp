@@ -93,11 +93,12 @@ class CudaCodec::Layers {
         frames_(frames),
         clips_(clips),
         width_(lstm_width(codec.size)),
+        hopper_(hopper_conv_runs()),
         first_(pack(codec.decoder.first)),
         group_(codec_lstm_clips(static_cast<int>(width_))) {
     for (const EncodecLstm::Layer& layer : codec.decoder.lstm.layers)
       lstm_.push_back(
-          pack_codec_lstm(layer.input, layer.hidden, layer.input_bias, layer.hidden_bias));
+          pack_codec_lstm(layer.input, layer.hidden, layer.input_bias, layer.hidden_bias, hopper_));
     // How far the samples of one frame reach into others, from the last layer back.
     halo_ = size_.last_kernel / 2;
     for (size_t i = codec.decoder.stages.size(); i-- > 0;) {
@@ -108,14 +109,14 @@ class CudaCodec::Layers {
     for (const Encodec::Stage& stage : codec.decoder.stages) {
       const std::vector<EncodecConv>& convs = stage.residuals.at(0).convs;
       stages_.push_back(
-          {pack_codec_transposed(stage.scale.weight, stage.scale.bias, stage.scale.stride),
+          {pack_transposed_conv(stage.scale.weight, stage.scale.bias, stage.scale.stride, hopper_),
            pack(convs.at(0)), pack(convs.at(1)), static_cast<int>(stage.scale.stride)});
     }
-    const at::Tensor last = codec_floats(codec.decoder.last.weight)[0];  // [channels, taps]
+    const at::Tensor last = conv_floats(codec.decoder.last.weight)[0];  // [channels, taps]
     last_ = at::constant_pad_nd(last, {0, 8 - last.size(1)}).contiguous();
-    last_bias_ = codec_floats(codec.decoder.last.bias);
+    last_bias_ = conv_floats(codec.decoder.last.bias);
     std::vector<at::Tensor> books;
-    for (const at::Tensor& book : codec.codebooks) books.push_back(codec_floats(book));
+    for (const at::Tensor& book : codec.codebooks) books.push_back(conv_floats(book));
     vectors_ = at::stack(books);
 
     const BufferSizes sizes(size_, frames, clips);
@@ -181,28 +182,24 @@ class CudaCodec::Layers {
 
  private:
   struct Stage {
-    PackedCodecConv up, first, second;
+    PackedConv up, first, second;
     int rate = 2;
   };
 
-  static PackedCodecConv pack(const EncodecConv& layer) {
-    return pack_codec_conv(layer.weight, layer.bias);
+  PackedConv pack(const EncodecConv& layer) const {
+    // Narrow layers wait for memory; the larger blocks of mma.sync's kernel keep it busier.
+    const bool narrow = std::min(layer.weight.size(0), layer.weight.size(1)) <= 32;
+    return pack_conv(layer.weight, layer.bias, hopper_ && !narrow);
   }
   static at::Half* half(const at::Tensor& buffer) { return buffer.mutable_data_ptr<at::Half>(); }
 
-  static CodecConv layer(const PackedCodecConv& packed, int64_t clips, int64_t length) {
-    CodecConv call;
+  static ConvCall layer(const PackedConv& packed, int64_t clips, int64_t length) {
+    ConvCall call = packed.call();
     call.clips = static_cast<int>(clips);
-    call.channels = packed.channels;
-    call.columns = packed.columns;
-    call.taps = packed.taps;
-    call.pad = packed.pad;
     call.reflect = true;
     call.length = call.rows = static_cast<int>(length);
     call.in_stride = length * packed.channels;
     call.out_stride = length * packed.columns;
-    call.weight = packed.weight.const_data_ptr();
-    call.bias = packed.bias.const_data_ptr<float>();
     return call;
   }
 
@@ -225,19 +222,19 @@ class CudaCodec::Layers {
         C10_CUDA_CHECK(
             cudaMemsetAsync(states + row, codec_unwritten, sizeof(at::Half) * steps * row, stream));
       }
-      CodecConv begin = layer(first_, clips, frames);
+      ConvCall begin = layer(first_, clips, frames);
       begin.first_row = static_cast<int>(from);
       begin.rows = static_cast<int>(steps);
       begin.half_in = frame_vectors_.const_data_ptr();
       begin.out = first_out_.mutable_data_ptr<float>();
       begin.out_stride = steps * width_;
-      launch_codec_conv(begin, stream);
+      launch_conv(begin, stream);
 
       // Rows are [clip, step] here and [step, clip] behind the first layer.
-      CodecConv product = layer(lstm_[0].input, 1, clips * steps);
+      ConvCall product = layer(lstm_[0].input, 1, clips * steps);
       product.in = first_out_.const_data_ptr<float>();
       product.out = gates_.mutable_data_ptr<float>();
-      launch_codec_conv(product, stream);
+      launch_conv(product, stream);
       CodecLstm call = lstm_layer(0, clips, steps);
       call.gate_clip_stride = steps * gate_row;
       call.gate_step_stride = gate_row;
@@ -246,7 +243,7 @@ class CudaCodec::Layers {
       product = layer(lstm_[1].input, 1, clips * steps);
       product.half_in = half(hidden_[0]) + row;
       product.out = gates_.mutable_data_ptr<float>();
-      launch_codec_conv(product, stream);
+      launch_conv(product, stream);
       call = lstm_layer(1, clips, steps);
       call.gate_clip_stride = gate_row;
       call.gate_step_stride = clips * gate_row;
@@ -297,7 +294,7 @@ class CudaCodec::Layers {
               int64_t sound_stride, cudaStream_t stream) {
     int64_t length = of.to - of.from;
     for (const Stage& stage : stages_) {
-      CodecConv up = layer(stage.up, of.clips, length);
+      ConvCall up = layer(stage.up, of.clips, length);
       up.reflect = false;
       up.rows = static_cast<int>(length) + 1;  // the last positions' second tap
       up.half_in = in;
@@ -305,20 +302,21 @@ class CudaCodec::Layers {
       up.rate = stage.rate;
       up.shift = stage.rate - stage.rate / 2;
       up.out = wide_.mutable_data_ptr<float>();
-      launch_codec_conv(up, stream);
+      launch_conv(up, stream);
 
       length *= stage.rate;
-      CodecConv narrow = layer(stage.first, of.clips, length);
+      ConvCall narrow = layer(stage.first, of.clips, length);
       narrow.in = wide_.const_data_ptr<float>();
-      narrow.elu_in = true;
+      narrow.activation = Activation::elu;
       narrow.half_out = half(inner_);
-      launch_codec_conv(narrow, stream);
+      launch_conv(narrow, stream);
 
-      CodecConv widen = layer(stage.second, of.clips, length);
+      ConvCall widen = layer(stage.second, of.clips, length);
       widen.half_in = half(inner_);
+      widen.activation = Activation::elu;
       widen.residual = wide_.const_data_ptr<float>();
       widen.half_out = half(active_);
-      launch_codec_conv(widen, stream);
+      launch_conv(widen, stream);
       in = half(active_);
       in_stride = length * stage.second.columns;
     }
@@ -337,8 +335,9 @@ class CudaCodec::Layers {
 
   const EncodecSize size_;
   const int64_t frames_, clips_, width_;
+  const bool hopper_;
   int64_t halo_ = 0, hop_ = 1;
-  PackedCodecConv first_;
+  PackedConv first_;
   const int64_t group_;
   std::vector<PackedCodecLstm> lstm_;
   std::vector<Stage> stages_;

@@ -8,7 +8,8 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "nn/conv/conv_kernels.h"
+#include "nn/conv/conv_pack.h"
+#include "nn/conv/vocoder_kernels.h"
 #include "nn/rows/row_kernels.h"
 
 namespace tandem {
@@ -19,61 +20,23 @@ constexpr int64_t most_frames_at_once = 16384;  // of all windows; bounds the bu
 
 int64_t padded(int64_t channels) { return padded_to(channels, 32); }
 
-struct PackedConv {
-  at::Tensor weight, bias;
-  int64_t channels = 0, columns = 0;  // padded
-  int taps = 1;
-};
-
-// [taps, in, out], padded, to the order of packed_conv_index.
-at::Tensor pack(const at::Tensor& weight) {
-  const int64_t taps = weight.size(0), in = weight.size(1), out = weight.size(2);
-  return weight.clamp(-65504, 65504)
-      .to(at::kHalf)
-      .view({taps, in / 32, 4, 4, 2, out / 8, 8})
-      .permute({0, 1, 5, 6, 3, 2, 4})
-      .contiguous();
-}
-
-at::Tensor pad_bias(const at::Tensor& bias, int64_t channels, const at::TensorOptions& options) {
-  at::Tensor full = at::zeros({channels}, options);
+at::Tensor pad_bias(const at::Tensor& bias, int64_t channels) {
+  at::Tensor full = at::zeros({channels});
   if (bias.defined()) full.narrow(0, 0, bias.size(0)).copy_(bias);
   return full;
-}
-
-PackedConv pack_plain(const Vocoder::Convolution& layer) {
-  const int64_t out = layer.weight.size(0), in = layer.weight.size(1), taps = layer.weight.size(2);
-  const auto options = at::TensorOptions(at::kCUDA).dtype(at::kFloat);
-  at::Tensor full = at::zeros({taps, padded(in), padded(out)}, options);
-  full.narrow(1, 0, in).narrow(2, 0, out).copy_(layer.weight.permute({2, 1, 0}));
-  return {pack(full), pad_bias(layer.bias, padded(out), options), padded(in), padded(out),
-          static_cast<int>(taps)};
-}
-
-// A transposed convolution of kernel 2 * rate: each output position hears two inputs. Columns are
-// [phase, channel]; tap 0 is the input before.
-PackedConv pack_transposed(const Vocoder::Convolution& layer, int64_t rate) {
-  const int64_t in = layer.weight.size(0), out = layer.weight.size(1);
-  const auto options = at::TensorOptions(at::kCUDA).dtype(at::kFloat);
-  at::Tensor full = at::zeros({2, padded(in), rate, padded(out)}, options);
-  const at::Tensor halves = layer.weight.view({in, out, 2, rate}).permute({2, 0, 3, 1});
-  full[0].narrow(0, 0, in).narrow(2, 0, out).copy_(halves[1]);
-  full[1].narrow(0, 0, in).narrow(2, 0, out).copy_(halves[0]);
-  return {pack(full.view({2, padded(in), rate * padded(out)})),
-          pad_bias(layer.bias, padded(out), options), padded(in), rate * padded(out), 2};
 }
 
 class CudaSoundMaker final : public SoundMaker {
  public:
   explicit CudaSoundMaker(const Vocoder& vocoder)
-      : vocoder_(vocoder), pre_(pack_plain(vocoder.pre)) {
+      : vocoder_(vocoder), hopper_(hopper_conv_runs()), pre_(pack(vocoder.pre)) {
     std::vector<at::Tensor> weights, biases;
     const auto told = [&](const Vocoder::Convolution& layer) {
       const int64_t out = layer.weight.size(0);
       at::Tensor full = at::zeros({padded(out), layer.weight.size(1)});
       full.narrow(0, 0, out).copy_(layer.weight.squeeze(-1));
       weights.push_back(full);
-      biases.push_back(pad_bias(layer.bias, padded(out), at::kFloat));
+      biases.push_back(pad_bias(layer.bias, padded(out)));
       speaker_widths_.push_back(padded(out));
     };
     told(vocoder.speaker);
@@ -82,11 +45,12 @@ class CudaSoundMaker final : public SoundMaker {
         throw Error(ErrorKind::data, "the vocoder's upsampling kernels are not twice their rates");
       }
       told(stage.speaker);
-      Packed packed{.up = pack_transposed(stage.up, stage.rate), .rate = stage.rate};
+      Packed packed{.up = pack_transposed_conv(stage.up.weight, stage.up.bias, stage.rate, hopper_),
+                    .rate = stage.rate};
       for (const Vocoder::ResidualBlock& block : stage.residual) {
         for (size_t i = 0; i < block.first.size(); ++i) {
-          packed.first.push_back(pack_plain(block.first[i]));
-          packed.second.push_back(pack_plain(block.second[i]));
+          packed.first.push_back(pack(block.first[i]));
+          packed.second.push_back(pack(block.second[i]));
         }
       }
       stages_.push_back(std::move(packed));
@@ -122,6 +86,10 @@ class CudaSoundMaker final : public SoundMaker {
   }
 
  private:
+  PackedConv pack(const Vocoder::Convolution& layer) const {
+    return pack_conv(layer.weight, layer.bias, hopper_);
+  }
+
   struct Packed {
     PackedConv up;
     std::vector<PackedConv> first, second;  // of all residual blocks
@@ -199,7 +167,6 @@ class CudaSoundMaker final : public SoundMaker {
     at::Tensor x = at::empty({batch, frames, pre_.columns}, floats);
     std::vector<at::Tensor> kept = {clip_biases[0].contiguous()};
     ConvCall call = layer(pre_, facts, frames, 1);
-    call.first = -(pre_.taps - 1) / 2;
     call.half_in = inputs.const_data_ptr();
     call.clip_bias = kept.back().const_data_ptr<float>();
     call.out = x.mutable_data_ptr<float>();
@@ -235,18 +202,15 @@ class CudaSoundMaker final : public SoundMaker {
   // What is the same for all convolutions at `scale` positions a frame.
   ConvCall layer(const PackedConv& packed, const Facts& facts, int64_t frames,
                  int64_t scale) const {
-    ConvCall call;
-    call.batch = static_cast<int>(facts.batch);
-    call.channels = static_cast<int>(packed.channels);
-    call.columns = static_cast<int>(packed.columns);
-    call.taps = packed.taps;
-    call.in_rows = frames * scale;
-    call.out_rows = frames * scale;
+    ConvCall call = packed.call();
+    call.clips = static_cast<int>(facts.batch);
     call.lengths = facts.counts();
     call.length_scale = static_cast<int>(scale);
-    call.most_positions = static_cast<int>(frames * scale);
-    call.weight = packed.weight.const_data_ptr();
-    call.bias = packed.bias.const_data_ptr<float>();
+    call.rows = static_cast<int>(frames * scale);
+    call.in_stride = frames * scale * packed.channels;
+    call.out_stride = frames * scale * packed.columns;
+    call.activation = Activation::leaky_relu;
+    call.slope = slope;
     return call;
   }
 
@@ -254,49 +218,47 @@ class CudaSoundMaker final : public SoundMaker {
                    int64_t scale, const at::Tensor& clip_bias, cudaStream_t stream) const {
     const int64_t width = packed.up.columns / packed.rate, rows = frames * scale * packed.rate;
     const at::Tensor x = at::empty({facts.batch, rows, width}, in.options());
-    const at::Tensor y = at::empty_like(x), sum = at::empty_like(x);
-    const at::Tensor inner = at::empty_like(x, in.options().dtype(at::kHalf));
+    const at::Tensor sum = at::empty_like(x);
+    // Between pairs; two, for a pair that is one kernel does not write where it reads.
+    const at::Tensor between[] = {at::empty_like(x), at::empty_like(x)};
+    at::Tensor inner;
 
     ConvCall up = layer(packed.up, facts, frames, scale);
-    up.first = -1;
-    up.slope = slope;
     up.in = in.const_data_ptr<float>();
     up.rate = static_cast<int>(packed.rate);
     up.shift = static_cast<int>(packed.rate / 2);
-    up.out_rows = rows;
+    ++up.rows;  // the last positions' second tap
     up.clip_bias = clip_bias.const_data_ptr<float>();
     up.out = x.mutable_data_ptr<float>();
     launch_conv(up, stream);
 
     const size_t pairs = vocoder_.dilations.size();
     for (size_t i = 0; i < packed.first.size(); ++i) {
-      const bool begins = i % pairs == 0, ends = i % pairs == pairs - 1;
-      const at::Tensor& from = begins ? x : y;
-      const PackedConv &first = packed.first[i], &second = packed.second[i];
-      ConvCall call = layer(first, facts, frames, scale * packed.rate);
-      call.dilation = static_cast<int>(vocoder_.dilations[i % pairs]);
-      call.first = -(first.taps - 1) / 2 * call.dilation;
-      call.slope = slope;
-      call.in = from.const_data_ptr<float>();
-      call.output = ConvOutput::store_half;
-      call.out_slope = slope;
-      call.half_out = inner.mutable_data_ptr();
-      launch_conv(call, stream);
-
-      call = layer(second, facts, frames, scale * packed.rate);
-      call.first = -(second.taps - 1) / 2;
-      call.half_in = inner.const_data_ptr();
-      call.output = ConvOutput::mean;
-      call.residual = from.const_data_ptr<float>();
-      call.scale = ends ? static_cast<float>(pairs) / static_cast<float>(packed.first.size()) : 1;
-      call.accumulate = ends && i >= pairs;
-      call.out = (ends ? sum : y).mutable_data_ptr<float>();
-      launch_conv(call, stream);
+      const size_t pair = i % pairs;
+      const bool ends = pair == pairs - 1;
+      const at::Tensor &from = pair == 0 ? x : between[(pair - 1) % 2],
+                       &to = ends ? sum : between[pair % 2];
+      ConvCall first = layer(packed.first[i], facts, frames, scale * packed.rate);
+      first.dilation = static_cast<int>(vocoder_.dilations[pair]);
+      first.first *= first.dilation;
+      first.in = from.const_data_ptr<float>();
+      ConvCall second = layer(packed.second[i], facts, frames, scale * packed.rate);
+      second.residual = first.in;
+      second.scale = ends ? static_cast<float>(pairs) / static_cast<float>(packed.first.size()) : 1;
+      second.accumulate = ends && i >= pairs;
+      second.out = to.mutable_data_ptr<float>();
+      if (!conv_pair_is_one(first, second)) {
+        if (!inner.defined()) inner = at::empty_like(x, in.options().dtype(at::kHalf));
+        first.half_out = inner.mutable_data_ptr();
+        second.half_in = inner.const_data_ptr();
+      }
+      launch_conv_pair(first, second, stream);
     }
     return sum;
   }
 
   const Vocoder& vocoder_;
+  const bool hopper_;
   PackedConv pre_;
   std::vector<Packed> stages_;
   std::vector<int64_t> speaker_widths_;

@@ -1,6 +1,6 @@
 // The first and the last layer of a codec's decoder: vectors of codes, and samples.
 #include "nn/conv/codec_kernels.h"
-#include "nn/conv/codec_math.cuh"
+#include "nn/conv/conv_math.cuh"
 #include "nn/rows/launch.cuh"
 #include "nn/work_note.h"
 
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(wave_threads) codec_wave(const CodecWave call)
   float sum = bias;
 #pragma unroll
   for (int tap = 0; tap < codec_wave_taps; ++tap) {
-    const int source = codec_reflected(t + tap - reach, call.length, reach);
+    const int source = reflected(t + tap - reach, call.length, reach);
     // A reflected position lies no further off than the block's own edge.
     if (source >= 0) sum += products[tap][source - block_first + reach];
   }

@@ -1,7 +1,7 @@
-// CUDA kernels of a codec's decoder (EnCodec's form): codes to vectors, convolutions with reflected
-// ends, an LSTM, transposed convolutions, and the last layer. Channels last; products of halves,
-// sums and state in float32. What comes out for a clip does not depend, to the last bit, on the
-// clips beside it, on the tiles, or on the windows it is computed in.
+// CUDA kernels of a codec's decoder (EnCodec's form) beside its convolutions (conv_kernels.h):
+// codes to vectors, an LSTM, and the last layer. Channels last; products of halves, sums and state
+// in float32. What comes out for a clip does not depend, to the last bit, on the clips beside it,
+// on the tiles, or on the windows it is computed in.
 //
 // Shapes: B clips, T positions, C channels. Strides are in elements.
 #pragma once
@@ -22,32 +22,6 @@ struct CodecVectors {
   void* half_out = nullptr;        // [B, T, width]
 };
 void launch_codec_vectors(const CodecVectors& call, cudaStream_t stream);
-
-// y[t, n] = bias[n] + sum over taps and channels of weight * in[t + tap - pad], for `rows` rows
-// from `first_row`. Outside [0, length) the input is reflected or zero. With rate > 1 (a transposed
-// convolution as one whose columns are [phase, channel]) the columns of row t are the positions
-// t * rate + phase - shift, those of them in [0, length * rate); otherwise row t is position
-// t - first_row of the result.
-struct CodecConv {
-  int clips = 1;
-  int channels = 32;  // of the input, a multiple of 32
-  int columns = 32;   // of the output, a multiple of 32
-  int taps = 1, pad = 0;
-  bool reflect = false;
-  int length = 0, first_row = 0, rows = 0;
-  const float* in = nullptr;  // [B, length, channels], or
-  const void* half_in = nullptr;
-  int64_t in_stride = 0;         // from clip to clip
-  bool elu_in = false;           // of `in`
-  const void* weight = nullptr;  // packed, see packed_conv_index in conv_kernels.h
-  const float* bias = nullptr;   // [columns / rate]
-  int rate = 1, shift = 0;
-  const float* residual = nullptr;  // added; laid out as the result
-  float* out = nullptr;             // y, or
-  void* half_out = nullptr;         // elu(y)
-  int64_t out_stride = 0;           // from clip to clip
-};
-void launch_codec_conv(const CodecConv& call, cudaStream_t stream);
 
 // Steps of one LSTM layer. Hidden states pass from block to block through memory, without a
 // barrier: a reader asks again until the word it wants is no longer `codec_unwritten`.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "nn/conv/codec_kernels.h"
-#include "nn/conv/codec_math.cuh"
+#include "nn/conv/conv_math.cuh"
 #include "nn/rows/launch.cuh"
 #include "nn/work_note.h"
 
@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(threads, 1) codec_lstm(const CodecLstm call) {
       for (int k = 0; k < depth; k += 2) {
 #pragma unroll
         for (int n = 0; n < at_once; ++n) {
-          const uint4 b = codec_load_tile(near + ((first + n) * 8 + lane % 8) * pitch +
-                                          my_slice * slice + k * 16 + lane / 8 * 8);
+          const uint4 b = load_matrix(near + ((first + n) * 8 + lane % 8) * pitch +
+                                      my_slice * slice + k * 16 + lane / 8 * 8);
 #pragma unroll
           for (int m = 0; m < 2; ++m) {
             multiply_tile<__half>(sums[n][m], weight[m][k], b.x, b.y);
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(threads, 1) codec_lstm(const CodecLstm call) {
           reinterpret_cast<uint32_t*>(hidden + (step + 1) * row + clip * width + column),
           half_pair<__half>(state, next));
     if (call.skip) {
-      const float y = codec_elu(base + state), next_y = __shfl_down_sync(~0u, y, 1);
+      const float y = elu(base + state), next_y = __shfl_down_sync(~0u, y, 1);
       if (writes)
         *reinterpret_cast<uint32_t*>(static_cast<__half*>(call.half_out) + clip * call.out_stride +
                                      static_cast<int64_t>(step) * width + column) =

@@ -1,111 +1,72 @@
-// A block holds its stretch of the input in shared memory, with the leaky ReLU applied and rounded
-// to half, and runs every tap over it; weights come packed for the tensor cores, straight from the
-// second-level cache. The order of the sum is (chunk of channels, tap, channel) in all tiles.
-#include <cuda_fp16.h>
+// A block holds its stretch of the input in shared memory, activated and rounded to half, and runs
+// every tap over it; weights come packed for the tensor cores, straight from the second-level
+// cache. The order of the sum is (chunk of channels, tap, channel) in all tiles.
+#include "nn/conv/conv_kernels.h"
 
 #include <algorithm>
 
-#include "nn/conv/conv_kernels.h"
+#include "nn/conv/conv_math.cuh"
 #include "nn/rows/launch.cuh"
-#include "nn/rows/row_math.cuh"
+#include "nn/work_note.h"
 
 namespace tandem {
 namespace {
 
 constexpr int warps = 8, threads = 32 * warps;
 constexpr int warp_columns = 32, column_tiles = 4;  // of 8
-constexpr int most_chunk = 128;                     // channels in shared memory at once
 
-__device__ float leaky(float x, float slope) { return x >= 0 ? x : x * slope; }
-
-__device__ uint4 load_tile(const __half* from) {
-  uint4 a;
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(from));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(a.x), "=r"(a.y), "=r"(a.z), "=r"(a.w)
-               : "r"(address));
-  return a;
-}
-
-// Rows [first, first + rows) and channels [chunk, chunk + count) of one clip's input.
-__device__ void load_stretch(const ConvCall& call, int clip, int length, int first, int rows,
+// Rows [first, first + rows) and channels [chunk, chunk + count) of the clip's input.
+__device__ void load_stretch(const ConvCall& call, const ConvClip& clip, int first, int rows,
                              int chunk, int count, int pitch, __half* stretch) {
   const int pieces = count / 8;  // of 8 channels
   for (int i = threadIdx.x; i < rows * pieces; i += threads) {
     const int row = i / pieces, channel = i % pieces * 8;
-    const int t = first + row;
+    const int source = clip.input_row(call, first + row);
     uint4 out = {0, 0, 0, 0};
-    if (t >= 0 && t < length) {
-      const int64_t at =
-          (static_cast<int64_t>(clip) * call.in_rows + t) * call.channels + chunk + channel;
+    if (source >= 0) {
+      const int64_t at = clip.input_at(call, source, chunk + channel);
       if (call.half_in) {
         out = *reinterpret_cast<const uint4*>(static_cast<const __half*>(call.half_in) + at);
       } else {
-        const float4 a = *reinterpret_cast<const float4*>(call.in + at);
-        const float4 b = *reinterpret_cast<const float4*>(call.in + at + 4);
-        out = {half_pair<__half>(leaky(a.x, call.slope), leaky(a.y, call.slope)),
-               half_pair<__half>(leaky(a.z, call.slope), leaky(a.w, call.slope)),
-               half_pair<__half>(leaky(b.x, call.slope), leaky(b.y, call.slope)),
-               half_pair<__half>(leaky(b.z, call.slope), leaky(b.w, call.slope))};
+        const auto* in = reinterpret_cast<const float4*>(call.in + at);
+        const uint2 a = half_quad(activated(call, in[0])), b = half_quad(activated(call, in[1]));
+        out = {a.x, a.y, b.x, b.y};
       }
     }
     *reinterpret_cast<uint4*>(stretch + row * pitch + channel) = out;
   }
 }
 
-// Where a pair of neighbouring results goes; -1: nowhere.
-__device__ int64_t pair_place(const ConvCall& call, int clip, int length, int t, int column,
-                              int& channel) {
-  const int width = call.columns / call.rate;
-  int phase = 0;
-  channel = column;
-  if (call.rate > 1) {
-    phase = column / width;
-    channel = column % width;
-  }
-  const int position = t * call.rate + phase - call.shift;
-  if (position < 0 || position >= length * call.rate) return -1;
-  return (static_cast<int64_t>(clip) * call.out_rows + position) * width + channel;
-}
-
-__device__ float2 finished(const ConvCall& call, float2 y, float2 bias, float2 base,
-                           float2 earlier) {
-  y.x += bias.x + base.x, y.y += bias.y + base.y;
-  y.x = y.x * call.scale + earlier.x, y.y = y.y * call.scale + earlier.y;
-  return y;
-}
-
 // `tiles` pairs of columns of one row: everything that is added is read first, so that the ways to
 // memory overlap. `half` 1: the row eight below.
 template <int half, int tiles>
-__device__ void put_row(const ConvCall& call, int clip, int length, int t, int first_column,
+__device__ void put_row(const ConvCall& call, const ConvClip& clip, int t, int first_column,
                         const float (&sums)[tiles][4]) {
+  const int width = call.columns / call.rate;
+  const float* own_bias = clip.own_bias(call);
   int64_t at[tiles];
   float2 bias[tiles], base[tiles] = {}, earlier[tiles] = {};
-  const float* from = call.output == ConvOutput::add ? call.out : call.residual;
-  const bool adds = call.output == ConvOutput::add || call.output == ConvOutput::mean;
 #pragma unroll
   for (int n = 0; n < tiles; ++n) {
-    int channel = 0;
-    at[n] = pair_place(call, clip, length, t + 8 * half, first_column + n * 8, channel);
-    if (adds && at[n] >= 0) base[n] = *reinterpret_cast<const float2*>(from + at[n]);
-    if (call.accumulate && at[n] >= 0)
-      earlier[n] = *reinterpret_cast<const float2*>(call.out + at[n]);
+    const int column = first_column + n * 8, phase = call.rate > 1 ? column / width : 0;
+    const int channel = column - phase * width;
+    at[n] = clip.result_at(call, t + 8 * half, phase);
     bias[n] = *reinterpret_cast<const float2*>(call.bias + channel);
-    if (call.clip_bias) {
-      const float2 more = *reinterpret_cast<const float2*>(
-          call.clip_bias + static_cast<int64_t>(clip) * (call.columns / call.rate) + channel);
-      bias[n].x += more.x, bias[n].y += more.y;
-    }
+    if (own_bias) bias[n].x += own_bias[channel], bias[n].y += own_bias[channel + 1];
+    if (at[n] < 0) continue;
+    at[n] += channel;
+    if (call.residual) base[n] = *reinterpret_cast<const float2*>(call.residual + at[n]);
+    if (call.accumulate) earlier[n] = *reinterpret_cast<const float2*>(call.out + at[n]);
   }
 #pragma unroll
   for (int n = 0; n < tiles; ++n) {
     if (at[n] < 0) continue;
-    const float2 y =
-        finished(call, {sums[n][2 * half], sums[n][2 * half + 1]}, bias[n], base[n], earlier[n]);
-    if (call.output == ConvOutput::store_half) {
+    const float2 y = {
+        (sums[n][2 * half] + (bias[n].x + base[n].x)) * call.scale + earlier[n].x,
+        (sums[n][2 * half + 1] + (bias[n].y + base[n].y)) * call.scale + earlier[n].y};
+    if (call.half_out) {
       *reinterpret_cast<uint32_t*>(static_cast<__half*>(call.half_out) + at[n]) =
-          half_pair<__half>(leaky(y.x, call.out_slope), leaky(y.y, call.out_slope));
+          half_quad(activated(call, {y.x, y.y, 0, 0})).x;
     } else {
       *reinterpret_cast<float2*>(call.out + at[n]) = y;
     }
@@ -120,13 +81,11 @@ __global__ void __launch_bounds__(threads, row_tiles == 2 ? 3 : 2) conv(const Co
   auto* stretch = reinterpret_cast<__half*>(shared);
   constexpr int along = warps / across, tile_rows = 16 * row_tiles * along;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int clip = blockIdx.z;
   release_successor();
   await_predecessor();
-  const int length = call.lengths[clip] * call.length_scale;
-  const int first_row = blockIdx.x * tile_rows;
-  // A transposed convolution has one more row: the last positions' second tap.
-  if (first_row >= length + (call.rate > 1)) return;
+  const ConvClip clip(call, blockIdx.z);
+  const int first_row = call.first_row + blockIdx.x * tile_rows;
+  if (first_row >= clip.end(call)) return;
   const int rows = tile_rows + (call.taps - 1) * call.dilation;
   const int chunk_size = min(call.channels, most_chunk), pitch = chunk_size + 8;
   const int my_row = warp / across * 16 * row_tiles;
@@ -138,7 +97,7 @@ __global__ void __launch_bounds__(threads, row_tiles == 2 ? 3 : 2) conv(const Co
   for (int chunk = 0; chunk < call.channels; chunk += chunk_size) {
     if (chunk > 0) __syncthreads();
     const int count = min(chunk_size, call.channels - chunk);
-    load_stretch(call, clip, length, first_row + call.first, rows, chunk, count, pitch, stretch);
+    load_stretch(call, clip, first_row + call.first, rows, chunk, count, pitch, stretch);
     __syncthreads();
     const int blocks = count / 32, steps = call.taps * blocks;
     const auto fetch = [&](int step, uint4(&b)[column_tiles]) {
@@ -158,8 +117,8 @@ __global__ void __launch_bounds__(threads, row_tiles == 2 ? 3 : 2) conv(const Co
           stretch + (my_row + lane % 16 + tap * call.dilation) * pitch + block * 32 + lane / 16 * 8;
 #pragma unroll
       for (int m = 0; m < row_tiles; ++m) {
-        const uint4 low = load_tile(from + m * 16 * pitch);
-        const uint4 high = load_tile(from + m * 16 * pitch + 16);
+        const uint4 low = load_matrix(from + m * 16 * pitch);
+        const uint4 high = load_matrix(from + m * 16 * pitch + 16);
 #pragma unroll
         for (int n = 0; n < column_tiles; ++n) {
           multiply_tile<__half>(sums[m][n], low, b[n].x, b[n].y);
@@ -180,15 +139,14 @@ __global__ void __launch_bounds__(threads, row_tiles == 2 ? 3 : 2) conv(const Co
 #pragma unroll
   for (int m = 0; m < row_tiles; ++m) {
     const int t = first_row + my_row + m * 16 + lane / 4, column = column_tile * 8 + lane % 4 * 2;
-    put_row<0>(call, clip, length, t, column, sums[m]);
-    put_row<1>(call, clip, length, t, column, sums[m]);
+    put_row<0>(call, clip, t, column, sums[m]);
+    put_row<1>(call, clip, t, column, sums[m]);
   }
 }
 
 template <int row_tiles, int across>
 void launch_tiles(const ConvCall& call, cudaStream_t stream) {
   constexpr int tile_rows = 16 * row_tiles * (warps / across);
-  const int positions = call.most_positions + (call.rate > 1);
   const size_t shared = sizeof(__half) * (tile_rows + (call.taps - 1) * call.dilation) *
                         (std::min(call.channels, most_chunk) + 8);
   if (shared > 48 * 1024) {
@@ -196,8 +154,8 @@ void launch_tiles(const ConvCall& call, cudaStream_t stream) {
                                         cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared)));
   }
-  const dim3 grid((positions + tile_rows - 1) / tile_rows, call.columns / (warp_columns * across),
-                  call.batch);
+  const dim3 grid((call.rows + tile_rows - 1) / tile_rows, call.columns / (warp_columns * across),
+                  call.clips);
   launch_in_turn(conv<row_tiles, across>, grid, dim3(threads), shared, stream, call);
 }
 
@@ -205,98 +163,29 @@ template <int across>
 void launch_across(const ConvCall& call, cudaStream_t stream) {
   constexpr int large = across == 4 ? 4 : 2;
   const int64_t tile_rows = 16 * large * (warps / across);
-  const int64_t blocks = (call.most_positions + tile_rows - 1) / tile_rows *
-                         (call.columns / (warp_columns * across)) * call.batch;
+  const int64_t blocks = (call.rows + tile_rows - 1) / tile_rows *
+                         (call.columns / (warp_columns * across)) * call.clips;
   // Small tiles where large ones would leave the GPU empty.
   blocks >= 200 ? launch_tiles<large, across>(call, stream) : launch_tiles<1, across>(call, stream);
 }
 
-__global__ void __launch_bounds__(threads) wave(const WaveCall call) {
-  extern __shared__ __align__(16) unsigned char shared[];
-  auto* stretch = reinterpret_cast<float*>(shared);
-  release_successor();
-  await_predecessor();
-  const int clip = blockIdx.y, length = call.lengths[clip] * call.length_scale;
-  const int first = blockIdx.x * threads, reach = call.taps / 2, pitch = call.channels + 1;
-  if (first >= length) return;
-  const int rows = threads + call.taps - 1;
-  for (int i = threadIdx.x; i < rows * call.channels; i += threads) {
-    const int t = first - reach + i / call.channels, channel = i % call.channels;
-    float value = 0;
-    if (t >= 0 && t < length)
-      value = leaky(call.in[(static_cast<int64_t>(clip) * call.rows + t) * call.channels + channel],
-                    call.slope);
-    stretch[i / call.channels * pitch + channel] = value;
-  }
-  __syncthreads();
-  const int t = first + threadIdx.x;
-  if (t >= length) return;
-  float sum = call.bias;
-  for (int tap = 0; tap < call.taps; ++tap)
-    for (int channel = 0; channel < call.channels; ++channel)
-      sum += call.weight[tap * call.channels + channel] *
-             stretch[(threadIdx.x + tap) * pitch + channel];
-  call.out[static_cast<int64_t>(clip) * call.rows + t] = tanhf(sum);
-}
-
-// One place of a linear interpolation without aligned corners: which two values, and the share of
-// the second.
-struct Between {
-  int low, high;
-  float share;
-};
-__device__ Between between(int index, float inverse_scale, int size) {
-  const float source = fmaxf((static_cast<float>(index) + 0.5f) * inverse_scale - 0.5f, 0.f);
-  const int low = min(static_cast<int>(source), size - 1);
-  return {low, min(low + 1, size - 1), source - static_cast<float>(low)};
-}
-
-__global__ void frames(const FrameCall call) {
-  release_successor();
-  await_predecessor();
-  const int clip = blockIdx.y, frame = blockIdx.x;
-  if (frame >= call.counts[clip]) return;
-  const int codes = call.codes[clip];
-  const float* latents = call.latents[clip];
-  const int middle = codes * call.frames_a_code;
-  const Between outer = between(call.first[clip] + frame, call.inverse_ratio[clip], middle);
-  const float inverse = 1.f / static_cast<float>(call.frames_a_code);
-  const Between low = between(outer.low, inverse, codes),
-                high = between(outer.high, inverse, codes);
-  auto* out = static_cast<__half*>(call.half_out) +
-              (static_cast<int64_t>(clip) * call.rows + frame) * call.channels;
-  const auto mixed = [&](const Between& place, int i) {
-    const float a = latents[static_cast<int64_t>(place.low) * call.width + i];
-    const float b = latents[static_cast<int64_t>(place.high) * call.width + i];
-    return (1.f - place.share) * a + place.share * b;
-  };
-  for (int i = threadIdx.x; i < call.channels; i += blockDim.x) {
-    float value = 0;
-    if (i < call.width) value = (1.f - outer.share) * mixed(low, i) + outer.share * mixed(high, i);
-    out[i] = to_half<__half>(value);
-  }
-}
-
-__global__ void told(const ToldCall call) {
-  release_successor();
-  await_predecessor();
-  const int output = blockIdx.x * blockDim.x + threadIdx.x, clip = blockIdx.y;
-  if (output >= call.outputs) return;
-  float sum = call.bias[output];
-  for (int i = 0; i < call.inputs; ++i)
-    sum += call.in[clip * call.inputs + i] *
-           call.weight[static_cast<int64_t>(i) * call.outputs + output];
-  call.out[static_cast<int64_t>(clip) * call.outputs + output] = sum;
+// Where the lengths are known to the device alone, nothing is told.
+WorkNote note_of(const ConvCall& call) {
+  const double weights = static_cast<double>(call.taps) * call.channels * call.columns;
+  const double rows = static_cast<double>(call.clips) * call.rows;
+  const double written = call.half_out ? 2 : call.accumulate ? 8 : 4;
+  const double bytes = 2 * weights + rows * call.channels * (call.half_in ? 2 : 4) +
+                       rows * call.columns * ((call.residual ? 4 : 0) + written);
+  return {"tandem::conv", call.lengths ? 0 : 2 * rows * weights, call.lengths ? 0 : bytes};
 }
 
 }  // namespace
 
-void launch_told(const ToldCall& call, cudaStream_t stream) {
-  launch_in_turn(told, dim3((call.outputs + 63) / 64, call.batch), dim3(64), 0, stream, call);
-}
-
 void launch_conv(const ConvCall& call, cudaStream_t stream) {
-  if (call.columns % 128 == 0) {
+  const WorkNote note = note_of(call);
+  if (call.hopper) {
+    launch_hopper_conv(call, stream);
+  } else if (call.columns % 128 == 0) {
     launch_across<4>(call, stream);
   } else if (call.columns % 64 == 0) {
     launch_across<2>(call, stream);
@@ -305,18 +194,24 @@ void launch_conv(const ConvCall& call, cudaStream_t stream) {
   }
 }
 
-void launch_wave(const WaveCall& call, cudaStream_t stream) {
-  const dim3 grid((call.most_positions + threads - 1) / threads, call.batch);
-  const size_t shared = sizeof(float) * (threads + call.taps - 1) * (call.channels + 1);
-  if (shared > 48 * 1024) {
-    C10_CUDA_CHECK(cudaFuncSetAttribute(wave, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(shared)));
-  }
-  launch_in_turn(wave, grid, dim3(threads), shared, stream, call);
+bool conv_pair_is_one(const ConvCall& first, const ConvCall& second) {
+  const auto plain = [](const ConvCall& call) {
+    return call.hopper && call.channels == call.columns && call.rate == 1 && call.first_row == 0 &&
+           !call.reflect && !call.clip_bias;
+  };
+  const int columns = first.columns;
+  return plain(first) && plain(second) && second.columns == columns &&
+         (columns == 32 || columns == 64 || columns == 128) && second.taps == first.taps &&
+         first.taps <= 32;
 }
 
-void launch_frames(const FrameCall& call, cudaStream_t stream) {
-  launch_in_turn(frames, dim3(call.most_frames, call.batch), dim3(threads), 0, stream, call);
+void launch_conv_pair(const ConvCall& first, const ConvCall& second, cudaStream_t stream) {
+  if (conv_pair_is_one(first, second)) {
+    launch_hopper_conv_pair(first, second, stream);
+  } else {
+    launch_conv(first, stream);
+    launch_conv(second, stream);
+  }
 }
 
 }  // namespace tandem
