@@ -104,11 +104,11 @@ TrainBench bench_training(LogicalDevice& device, const TrainBenchOptions& option
     throw Error(ErrorKind::usage, "--places is more than a model of this size has");
   }
   const RowShape shape(options);
-  Replica replica(device,
-                  std::make_unique<GptLearner>(XttsGpt::make(model.gpt, 1),
-                                               Conditioning::make(model, 1), config, device,
-                                               GptLargest{options.rows, shape.text, shape.codes}),
-                  config, nullptr);
+  // Apart from the replica, so that the tensors the model is made in end where it takes them over.
+  auto learner = std::make_unique<GptLearner>(XttsGpt::make(model.gpt, 1),
+                                              Conditioning::make(model, 1), config, device,
+                                              GptLargest{options.rows, shape.text, shape.codes});
+  Replica replica(device, std::move(learner), config, nullptr);
   const Batch batch = make_batch(model, options);
   int64_t step = 0;
   const auto run = [&](int64_t steps) {

@@ -49,6 +49,7 @@ END
 failed=0
 check() {  # WHERE PATTERN TEXT
   local state=ok
+  # shellcheck disable=SC2053  # a pattern
   [[ $3 == $2 ]] || { state=FAIL; failed=1; }
   printf '  %-5s %s: %s\n' "$state" "$1" "$3"
 }

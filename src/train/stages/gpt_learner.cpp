@@ -2,21 +2,16 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
 #include "device/logical_device.h"
 #include "tandem/config.h"
 #include "train/batches/gpt_batches.h"
+#include "train/rules/pass_places.h"
 #include "train/rules/weight_groups.h"
 #include "train/stages/code_noise.h"
 #include "train/stages/low_precision.h"
 
 namespace tandem {
 namespace {
-
-// Passes of similar size share one captured graph. What a pass computes beyond its sequences is at
-// most one sequence long, or nobody computes it and whatever the memory held takes part.
-int64_t places_step(int64_t longest) { return std::clamp<int64_t>(longest / 64 * 64, 64, 512); }
 
 TrainedWeight trained(const TrainedView& view) { return {view.weight, view.gradient}; }
 
@@ -114,24 +109,22 @@ void GptLearner::placed(const std::vector<std::vector<TrainedView>>& views) {
   if (!fused_) return;
   const XttsGptSize& size = gpt_.size;
   const int64_t latents = conditioning_.size.latents;
-  const int64_t longest = latents + largest_.text + 2 + largest_.codes + stop_targets + 1;
-  places_step_ = places_step(longest);
+  longest_ = latents + largest_.text + 2 + largest_.codes + stop_targets + 1;
   step_ = std::make_unique<GptStep>(
       step_weights(views[0], layer_starts_.front() - 4, gpt_.blocks.size(), size.heads),
-      GptStepOptions{
-          .most_places = (largest_.rows * longest + places_step_ - 1) / places_step_ * places_step_,
-          .most_rows = largest_.rows,
-          .longest = longest,
-          .latents = latents,
-          .recompute = config_.recompute,
-          .dropout = config_.dropout,
-          .text_loss_weight = config_.text_loss_weight,
-          .start_text = size.start_text_token,
-          .stop_text = size.stop_text_token,
-          .start_audio = size.start_audio_token,
-          .stop_audio = size.stop_audio_token,
-          .reads_stop = config_.compat != "coqui",
-          .tune = !config_.deterministic});
+      GptStepOptions{.most_places = pass_places(largest_.rows * longest_, longest_),
+                     .most_rows = largest_.rows,
+                     .longest = longest_,
+                     .latents = latents,
+                     .recompute = config_.recompute,
+                     .dropout = config_.dropout,
+                     .text_loss_weight = config_.text_loss_weight,
+                     .start_text = size.start_text_token,
+                     .stop_text = size.stop_text_token,
+                     .start_audio = size.start_audio_token,
+                     .stop_audio = size.stop_audio_token,
+                     .reads_stop = config_.compat != "coqui",
+                     .tune = !config_.deterministic});
   if (conditions_by_hand_) {
     conditioning_step_ = std::make_unique<ConditioningStep>(
         conditioning_weights(views[0], conditioning_.size), !config_.deterministic);
@@ -152,7 +145,7 @@ int64_t GptLearner::places_of(const Batch& batch) const {
   const int64_t more = conditioning_.size.latents - (config_.compat == "coqui" ? 2 : 1);
   int64_t places = 0;
   for (const int64_t size : batch.sizes) places += size + more;
-  return std::max<int64_t>(1, (places + places_step_ - 1) / places_step_) * places_step_;
+  return pass_places(places, longest_);
 }
 
 int64_t GptLearner::pass_of(const Batch& batch, const StepValues&) const {

@@ -67,7 +67,7 @@ class GptLearner final : public Learner {
   bool fused_ = false, conditions_by_hand_ = false;
   std::unique_ptr<GptStep> step_;
   std::unique_ptr<ConditioningStep> conditioning_step_;
-  int64_t places_step_ = 512;
+  int64_t longest_ = 0;               // places of a sequence at most
   std::vector<size_t> layer_starts_;  // of each layer's tensors among the phase's
   at::Tensor latents_;                // of the batch in work, with its graph where there is one
 };
