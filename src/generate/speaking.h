@@ -30,6 +30,12 @@ struct Speaking {
   bool over = false;         // the promise is kept
 
   bool cancelled() const { return request.cancel && request.cancel->load(); }
+  // Somebody listens and has heard nothing yet, but all codes of the first piece are asked for, or
+  // its sound is.
+  bool first_piece_comes() const {
+    const bool codes_come = drawn < next_chunk && next_chunk <= asked;
+    return request.on_sound && result.samples.empty() && (codes_come || pieces_open > 0);
+  }
   void end(SpeechEnd how) {
     decoded = true;
     result.end = how;

@@ -26,6 +26,9 @@ namespace {
 constexpr int64_t most_turns_waited = 8;
 constexpr size_t share_of_places = 32;
 
+// With so few speakers a step of the GPT takes the whole device (nn/rows/whole_step.h).
+constexpr std::ptrdiff_t few_speakers = 2;
+
 struct Kernels {
   bool own;          // our kernels, in half precision
   std::string half;  // which
@@ -219,17 +222,28 @@ struct SpeechEngine::State {
     for (const SpeakingPtr& speaking : places)
       if (speaking && speaking->cancelled()) give_up(speaking);
     uint64_t steps = 0;
-    while (decoder->queued() < static_cast<size_t>(decoder->most_queued()) && step()) ++steps;
+    while (decoder->queued() < static_cast<size_t>(decoder->most_queued()) &&
+           !first_piece_goes_first() && step())
+      ++steps;
     uint64_t codes = 0;
     if (decoder->queued() > 0) codes = collect();
-    const bool decoding = anyone();
-    sound->turn(decoding, /*waits=*/!decoding && decoder->queued() == 0);
+    const bool decoding = anyone(), pauses = first_piece_goes_first();
+    sound->turn(decoding, /*waits=*/(!decoding || pauses) && decoder->queued() == 0);
     std::lock_guard lock(mutex);
     counters.steps += steps;
     counters.codes += codes;
     counters.captures = decoder->captures();
     counters.prompt_rows = decoder->prompt_rows();
     counters.busy_seconds += seconds_since(start);
+  }
+
+  // Steps behind the codes of a listener's first piece wait until its sound is there: they would
+  // hold it up, and nobody waits for them. With more speakers all of them would.
+  bool first_piece_goes_first() const {
+    const auto speaks = [](const auto& who) { return who != nullptr; };
+    const auto is_awaited = [](const auto& who) { return who && who->first_piece_comes(); };
+    return std::any_of(places.begin(), places.end(), is_awaited) &&
+           std::count_if(places.begin(), places.end(), speaks) <= few_speakers;
   }
 
   // One more code of everybody of whom more may be asked. False where that is nobody.

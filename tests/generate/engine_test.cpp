@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "device/registry.h"
+#include "generate/speaking.h"
 #include "generate/speech_requests.h"
 #include "support/captured.h"
 #include "tandem/error.h"
@@ -89,6 +90,46 @@ TEST(SpeechEngine, WhatIsStreamedIsTheWhole) {
     ASSERT_EQ(joined.size(), whole.samples.size()) << speed;
     EXPECT_GE(snr(joined, whole.samples), 90) << speed;
   }
+}
+
+TEST(SpeechEngine, StreamsInPiecesOfAnyLength) {
+  const Xtts model = lively_model(xtts_preset("tiny"));
+  SpeechEngine engine(model, cpu(), {.places = 2});
+  SpeechRequest request = a_request(model, 2, 40);
+  const SpeechResult whole = engine.submit(request).get();
+  for (const int64_t first : {0, 1, 8, 39, 40, 100}) {
+    for (const int64_t next : {0, 1, 25}) {
+      request.first_chunk_codes = first;
+      request.chunk_codes = next;
+      request.on_sound = [](std::span<const float>) {};
+      auto beside = engine.submit(request);
+      const SpeechResult streamed = engine.submit(request).get();
+      EXPECT_EQ(streamed.codes, whole.codes) << first << ", " << next;
+      ASSERT_EQ(streamed.samples.size(), whole.samples.size()) << first << ", " << next;
+      EXPECT_GE(snr(streamed.samples, whole.samples), 90) << first << ", " << next;
+      EXPECT_EQ(beside.get().samples, streamed.samples) << first << ", " << next;
+    }
+  }
+}
+
+TEST(SpeechEngine, AFirstPieceComesFromItsLastCodeOnUntilItIsHeard) {
+  Speaking speaking;
+  speaking.next_chunk = 8;
+  speaking.asked = 8, speaking.drawn = 3;
+  EXPECT_FALSE(speaking.first_piece_comes()) << "nobody listens";
+  speaking.request.on_sound = [](std::span<const float>) {};
+  EXPECT_TRUE(speaking.first_piece_comes());
+  speaking.asked = 7;
+  EXPECT_FALSE(speaking.first_piece_comes()) << "a code of it is not asked for";
+  speaking.asked = speaking.drawn = 8;
+  speaking.next_chunk = 28;
+  speaking.pieces_open = 1;
+  EXPECT_TRUE(speaking.first_piece_comes()) << "its sound is being made";
+  speaking.pieces_open = 0;
+  EXPECT_FALSE(speaking.first_piece_comes()) << "so few codes gave no sound";
+  speaking.pieces_open = 1;
+  speaking.result.samples = {0.5f};
+  EXPECT_FALSE(speaking.first_piece_comes()) << "it was heard";
 }
 
 TEST(SpeechEngine, GreedyTakesNoNoticeOfTheSeed) {

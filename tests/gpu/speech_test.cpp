@@ -328,6 +328,37 @@ TEST(GpuSpeech, TakesNoStepsBehindTheLastCode) {
   });
 }
 
+TEST(GpuSpeech, NoStepGoesBeforeAListenersFirstPiece) {
+  IN_CHILD({
+    LogicalDevice& device = first_gpu();
+    const Xtts model = lively_model(xtts_preset("tiny"));
+    ASSERT_GT(final_frames(model.vocoder, 8), 0);
+    constexpr int64_t codes = 40;
+    for (const int listeners : {1, 2}) {
+      const auto whole = speak(model, device, listeners, listeners, codes);
+      SpeechEngine engine(model, device, {.places = listeners});
+      std::vector<uint64_t> steps_before;  // of each piece
+      std::vector<std::future<SpeechResult>> futures;
+      for (int i = 0; i < listeners; ++i) {
+        SpeechRequest request = a_request(model, i, codes - i % 5);
+        request.chunk_codes = 10;
+        request.on_sound = [&](std::span<const float>) {
+          steps_before.push_back(engine.counters().steps);
+        };
+        futures.push_back(engine.submit(std::move(request)));
+      }
+      for (size_t i = 0; i < futures.size(); ++i)
+        EXPECT_TRUE(futures[i].get().samples == whole[i].samples) << listeners << ", " << i;
+      EXPECT_GE(steps_before.size(), 3u * static_cast<unsigned>(listeners));
+      // The first code is the prompt's.
+      if (listeners == 1) {
+        EXPECT_EQ(steps_before.front(), 7u);
+      }
+      EXPECT_GT(steps_before.back(), 30u);
+    }
+  });
+}
+
 TEST(GpuSpeech, Float32OnTheGpuDrawsWhatTheCpuDraws) {
   IN_CHILD({
     LogicalDevice& device = first_gpu();

@@ -11,6 +11,35 @@ namespace {
 
 constexpr int threads = 256, warps = threads / 32;
 
+// Four columns of a row from `i` on: the codebooks' embeddings in their order, then the sinusoid.
+// Several are asked for before the first is added.
+__device__ float4 embed(const MusicBegin& call, const int32_t* tokens, int column, int i) {
+  const auto four = [&](const float* table, int64_t row) {
+    return *reinterpret_cast<const float4*>(table + row * call.width + i);
+  };
+  const auto add = [](float4& sum, const float4& part) {
+    sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+  };
+  constexpr int at_once = 4;
+  const int all = call.batch.codebooks;
+  const float4 sinusoid = four(call.sinusoids, column);
+  float4 sum = {0, 0, 0, 0};
+  for (int first = 0; first < all; first += at_once) {
+    float4 part[at_once];
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      const int k = min(first + j, all - 1);
+      const int token = tokens[static_cast<int64_t>(k) * call.batch.columns];
+      part[j] = four(call.embeddings, static_cast<int64_t>(k) * call.embedding_rows + token);
+    }
+#pragma unroll
+    for (int j = 0; j < at_once; ++j)
+      if (first + j < all) add(sum, part[j]);
+  }
+  add(sum, sinusoid);
+  return sum;
+}
+
 // Does not let its successor start early: when any later kernel of the step starts, places,
 // positions, and keys and values of earlier steps are there (see MusicAttention::early).
 __global__ void __launch_bounds__(threads) music_begin(const MusicBegin call) {
@@ -31,16 +60,8 @@ __global__ void __launch_bounds__(threads) music_begin(const MusicBegin call) {
   const int clip = place < batch.clips ? place : place - batch.clips;
   const int32_t* tokens =
       batch.tokens + static_cast<int64_t>(clip) * batch.codebooks * batch.columns + column;
-  const float* sinusoid = call.sinusoids + static_cast<int64_t>(column) * call.width;
-  for (int i = threadIdx.x; i < call.width; i += threads) {
-    float sum = 0;
-    for (int k = 0; k < batch.codebooks; ++k) {
-      const int64_t entry = static_cast<int64_t>(k) * call.embedding_rows +
-                            tokens[static_cast<int64_t>(k) * batch.columns];
-      sum += call.embeddings[entry * call.width + i];
-    }
-    x[i] = sum + sinusoid[i];
-  }
+  for (int i = 4 * threadIdx.x; i < call.width; i += 4 * threads)
+    *reinterpret_cast<float4*>(x + i) = embed(call, tokens, column, i);
 }
 
 struct DrawScratch {

@@ -94,15 +94,18 @@ class Store {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(full_) : "memory");
 #endif
   }
-  // All that was read of it has been read.
+  // All that was read of it has been read. Weights are read once a step, so they are the first to
+  // leave the second-level cache: what blocks hand to each other stays.
   __device__ void fill(const void* from, uint32_t bytes) const {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full_), "r"(bytes)
                  : "memory");
+    uint64_t policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-            "r"(memory_),
-        "l"(from), "r"(bytes), "r"(full_)
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+        "[%0], [%1], %2, [%3], %4;" ::"r"(memory_),
+        "l"(from), "r"(bytes), "r"(full_), "l"(policy)
         : "memory");
 #endif
   }
