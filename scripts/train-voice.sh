@@ -9,18 +9,19 @@
 #   --hours H         of made speech (english; default 37)
 #   --format F        flac, opus (24 kbit/s) or wav (default flac)
 #   --size S          model size (default small)
-#   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,2500,6000)
+#   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,1500,6000)
 #   --tokens N        of the vocabulary (default 80: near letters, so that unseen words are read by what they are made of)
 #   --only PARTS      of: corpus, prepare, train, figures, speak, judge (default all, with commas)
 #   --packages DIR    take wordnet-base_*.deb or festvox-ru_*.deb from there instead of downloading it
 #   --tandem FILE     the program (default build/bin/tandem, else dist/tandem)
 #
 # english: hibari-tts (Apache-2.0) speaks the example sentences of WordNet (free, Princeton). russian: the recordings
-# of festvox-ru (BSD-like). Where it comes from stands in DIR/corpus/SOURCES.md. A smaller corpus wants fewer steps of
-# the GPT: once its validation loss has turned it only learns the clips by heart, and its learning rate should end near
-# there. The voice is judged as anybody would hear it, with the sampling that its own config.json asks for. The corpus
-# and the judges need the environment of scripts/voice/judges.sh; on a machine without network carry DIR/corpus there
-# and start with `--only prepare,train,speak`, then bring DIR/spoken back and judge it here.
+# of festvox-ru (BSD-like), cut at their pauses, as a quarter of them is longer than a clip may be. Where it comes from
+# stands in DIR/corpus/SOURCES.md. A smaller corpus wants fewer steps of the GPT: once its validation loss has turned it
+# only learns the clips by heart, and its learning rate should end near there. The voice is judged as anybody would hear
+# it, with the sampling that its own config.json asks for. The corpus and the judges need the environment of
+# scripts/voice/judges.sh; on a machine without network carry DIR/corpus there and start with
+# `--only prepare,train,speak`, then bring DIR/spoken back and judge it here.
 # Exit codes: 0 done, 2 usage, 4 files or network, otherwise that of the part that failed.
 set -euo pipefail
 
@@ -54,7 +55,7 @@ done
 [ -n "$kind" ] || usage "no corpus given."
 target=${target:-voice-$kind}
 language=${kind:0:2}
-[ -n "$steps" ] || case "$kind" in english) steps=3500,8500,7500 ;; *) steps=3000,2500,6000 ;; esac
+[ -n "$steps" ] || case "$kind" in english) steps=3500,8500,7500 ;; *) steps=3000,1500,6000 ;; esac
 [[ $steps =~ ^[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*$ ]] || usage "--steps is \`$steps\`; expected three numbers, A,B,C."
 IFS=, read -r dvae_steps gpt_steps decoder_steps <<<"$steps"
 IFS=, read -r -a parts <<<"$only"
@@ -109,7 +110,14 @@ if wanted corpus && ! done_before corpus "$hours $format"; then
 fi
 if wanted prepare && ! done_before prepare "$tokens"; then
   find_tandem
-  "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
+  if [ "$kind" = english ]; then
+    "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
+  else
+    "$tandem" prepare "$corpus/train/pieces.jsonl" --language "$language" --train-tokenizer "$tokens" --quick \
+      --out "$corpus/train/tandem.index"
+    "$tandem" prepare "$corpus/train/validation.jsonl" --language "$language" --tokenizer "$corpus/train/vocab.json" \
+      --out "$corpus/train/validation.index"
+  fi
   mark prepare "$tokens"
 fi
 train_stage() {   # train_stage STAGE STEPS WORDS...: resumes by itself
@@ -118,14 +126,19 @@ train_stage() {   # train_stage STAGE STEPS WORDS...: resumes by itself
   "$tandem" train --stage "$stage" --train-data "$corpus/train/tandem.index" --model-size "$size" --precision bf16 \
     --checkpoint-dir "$run/$stage" --max-steps "$count" --schedule cosine training.final_learning_rate=0.05 \
     "training.val_step=$often" "training.save_step=$often" data.buckets=6 "data.language=$language" \
-    observe.sample_step=0 "$@" "${more[@]}"
+    observe.sample_step=0 "${validation[@]}" "$@" "${more[@]}"
 }
 if wanted train; then   # one after the other: each stage wants batches and a learning rate of its own
   find_tandem
+  validation=() learning=(training.learning_rate=1e-3 training.warmup_steps=500 training.dropout=0.15
+                          training.weight_decay=0.05)
+  if [ "$kind" = russian ]; then   # pieces of a recording must stand on one side; little is soon learned by heart
+    validation=(--val-data "$corpus/train/validation.index")
+    learning=(training.learning_rate=8e-4 training.warmup_steps=300 training.dropout=0.3 training.weight_decay=0.1)
+  fi
   train_stage dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
     training.dvae_codes=1024
-  train_stage gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.learning_rate=1e-3 \
-    training.warmup_steps=500 training.dropout=0.15 training.weight_decay=0.05 training.ema_decay=0.999
+  train_stage gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.ema_decay=0.999 "${learning[@]}"
   train_stage decoder "$decoder_steps" --pretrained "$run/gpt/model" --batch-size 32 training.learning_rate=4e-4 \
     training.warmup_steps=100 "training.discriminator_start=$((decoder_steps / 2))" training.segment_codes=16 training.speaker_loss_weight=0
 fi

@@ -18,7 +18,7 @@ from judge import load, read_set
 
 RATE = 24000  # the decoder's
 HIGHER_IS_BETTER = {"perplexity", "codes_used", "speaker_similarity", "accuracy", "audio_accuracy", "text_accuracy",
-                    "stop_right"}
+                    "stop_accuracy"}
 
 
 def stage_rows(metrics: pathlib.Path) -> list[str]:

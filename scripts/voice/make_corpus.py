@@ -4,9 +4,11 @@ FOLDER/SOURCES.md with where it comes from and under which licence. Clips alread
 run goes on; metadata.csv is written last.
 
     make_corpus.py english FOLDER --wordnet DIR [--hours H]    hibari-tts speaks sentences of WordNet
-    make_corpus.py russian FOLDER --festvox DIR                the recordings of festvox-ru
+    make_corpus.py russian FOLDER --festvox DIR                the recordings of festvox-ru, also cut at their pauses:
+                                                               train/pieces.jsonl, train/validation.jsonl
       --format flac|opus|wav    opus is 24 kbit/s (default flac)
       --unseen N                clips kept apart (default 40)
+      --validation N            recordings kept to validate on (russian; default 24)
       --jobs N                  processes (default: one a core)
 
 Run it with the Python of scripts/voice/judges.sh; opus needs ffmpeg.
@@ -24,6 +26,7 @@ import wave
 import numpy as np
 import soundfile
 
+import phrases
 import sentences
 
 SOURCES = {
@@ -133,6 +136,20 @@ def russian(options: argparse.Namespace) -> None:
             seconds = sum(pool.map(copy, jobs))
             write_metadata(folder.parent, rows)
             report(part, rows, seconds, folder, time.monotonic() - started)
+    cut_at_pauses(options, clips[options.unseen:], voices / "lab")
+
+
+def cut_at_pauses(options: argparse.Namespace, clips: list[tuple[str, str]], labels: pathlib.Path) -> None:
+    """Pieces to train on, and whole recordings kept from them to validate on."""
+    found = [(f"wavs/{name}.{options.format}", *phrases.phrases(text, (labels / f"{name}.lab").read_text()))
+             for name, text in clips]
+    fitting = [clip for clip in found if clip[2] <= phrases.LONGEST]
+    held = fitting[:options.validation]
+    rows = [row for clip in sorted(found) if clip not in held for row in phrases.pieces(*clip)]
+    phrases.write_manifest(options.folder / "train/validation.jsonl", [phrases.whole(*clip) for clip in held])
+    phrases.write_manifest(options.folder / "train/pieces.jsonl", rows)
+    print(f"make_corpus: {len(rows)} pieces, {sum(row['duration'] for row in rows) / 3600:.2f} h, "
+          f"of {len(found) - len(held)} recordings; {len(held)} to validate on", file=sys.stderr)
 
 
 def report(part: str, rows: list, seconds: float, folder: pathlib.Path, wall: float) -> None:
@@ -150,6 +167,7 @@ def main() -> int:
     parser.add_argument("--hours", type=float, default=5)
     parser.add_argument("--format", choices=["flac", "opus", "wav"], default="flac")
     parser.add_argument("--unseen", type=int, default=40)
+    parser.add_argument("--validation", type=int, default=24, help="recordings kept to validate on (russian)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     source = options.wordnet if options.kind == "english" else options.festvox
