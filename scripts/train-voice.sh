@@ -9,7 +9,9 @@
 #   --hours H         of made speech (english; default 37)
 #   --format F        flac, opus (24 kbit/s) or wav (default flac)
 #   --size S          model size (default small)
-#   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,1500,6000)
+#   --made H          russian: learn to read from H hours of made speech first (espeak-ng; default 0)
+#   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,1500,6000, with --made
+#                     3500,6000,6000: the gpt learns the recordings alone for a quarter more)
 #   --tokens N        of the vocabulary (default 80: near letters, so that unseen words are read by what they are made of)
 #   --only PARTS      of: corpus, prepare, train, figures, speak, judge (default all, with commas)
 #   --packages DIR    take wordnet-base_*.deb or festvox-ru_*.deb from there instead of downloading it
@@ -34,14 +36,14 @@ fail() {   # fail CODE SENTENCE [HINT]
 usage() { fail 2 "$1" "Use: scripts/train-voice.sh english|russian [DIR] [options]; --help lists them."; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-kind='' target='' hours=37 format=flac size=small steps='' tokens=80 packages='' tandem=''
+kind='' target='' hours=37 made=0 format=flac size=small steps='' tokens=80 packages='' tandem=''
 only=corpus,prepare,train,figures,speak,judge
 more=()
 while [ $# -gt 0 ]; do
   case "$1" in
     -h|--help) sed -n '2,/^set /{s/^# \{0,1\}//;/^set /d;p}' "$0"; exit 0 ;;
     --) shift; more=("$@"); break ;;
-    --hours|--format|--size|--steps|--tokens|--only|--packages|--tandem)
+    --hours|--made|--format|--size|--steps|--tokens|--only|--packages|--tandem)
       [ $# -gt 1 ] || usage "$1 needs a value."
       printf -v "${1#--}" '%s' "$2"; shift ;;
     -*) usage "unknown option \`$1\`." ;;
@@ -55,7 +57,11 @@ done
 [ -n "$kind" ] || usage "no corpus given."
 target=${target:-voice-$kind}
 language=${kind:0:2}
-[ -n "$steps" ] || case "$kind" in english) steps=3500,8500,7500 ;; *) steps=3000,1500,6000 ;; esac
+[ -n "$steps" ] || case "$kind $made" in
+  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=3500,6000,6000 ;;
+esac
+[[ $made =~ ^[0-9]+([.][0-9]+)?$ ]] || usage "--made is \`$made\`; expected hours."
+[ "$made" = 0 ] || [ "$kind" = russian ] || usage "--made is for russian; all english speech is made."
 [[ $steps =~ ^[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*$ ]] || usage "--steps is \`$steps\`; expected three numbers, A,B,C."
 IFS=, read -r dvae_steps gpt_steps decoder_steps <<<"$steps"
 IFS=, read -r -a parts <<<"$only"
@@ -95,7 +101,7 @@ unpack() {   # unpack PACKAGE: into $target/packages/unpacked
 done_before() { [ "$(cat "$target/.$1" 2>/dev/null || true)" = "$2" ] && say "$1: nothing to do."; }
 mark() { printf '%s' "$2" >"$target/.$1"; }
 
-if wanted corpus && ! done_before corpus "$hours $format"; then
+if wanted corpus && ! done_before corpus "$hours $made $format"; then
   judges_python
   if [ "$kind" = english ]; then
     unpack wordnet-base
@@ -103,28 +109,36 @@ if wanted corpus && ! done_before corpus "$hours $format"; then
       --hours "$hours" --format "$format"
   else
     unpack festvox-ru
+    also=()
+    [ "$made" = 0 ] || { unpack fortunes-ru; also=(--fortunes "$target/packages/unpacked" --hours "$made"); }
     "$python" "$root/scripts/voice/make_corpus.py" russian "$corpus" --festvox "$target/packages/unpacked" \
-      --format "$format"
+      --format "$format" "${also[@]}"
   fi
-  mark corpus "$hours $format"
+  mark corpus "$hours $made $format"
 fi
-if wanted prepare && ! done_before prepare "$tokens"; then
+if wanted prepare && ! done_before prepare "$tokens $made"; then
   find_tandem
   if [ "$kind" = english ]; then
     "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
   else
-    "$tandem" prepare "$corpus/train/pieces.jsonl" --language "$language" --train-tokenizer "$tokens" --quick \
+    tables=("$corpus/train/pieces.jsonl")
+    [ "$made" = 0 ] || tables+=("$corpus/train/made.jsonl")
+    cat "${tables[@]}" >"$corpus/train/all.jsonl"
+    "$tandem" prepare "$corpus/train/all.jsonl" --language "$language" --train-tokenizer "$tokens" --quick \
       --out "$corpus/train/tandem.index"
-    "$tandem" prepare "$corpus/train/validation.jsonl" --language "$language" --tokenizer "$corpus/train/vocab.json" \
-      --out "$corpus/train/validation.index"
+    for table in pieces validation; do
+      "$tandem" prepare "$corpus/train/$table.jsonl" --language "$language" --tokenizer "$corpus/train/vocab.json" \
+        --quick --out "$corpus/train/$table.index"
+    done
   fi
-  mark prepare "$tokens"
+  mark prepare "$tokens $made"
 fi
-train_stage() {   # train_stage STAGE STEPS WORDS...: resumes by itself
-  local stage=$1 count=$2 often=$(($2 / 12 + 1))
-  shift 2
-  "$tandem" train --stage "$stage" --train-data "$corpus/train/tandem.index" --model-size "$size" --precision bf16 \
-    --checkpoint-dir "$run/$stage" --max-steps "$count" --schedule cosine training.final_learning_rate=0.05 \
+index=$corpus/train/tandem.index
+train_stage() {   # train_stage FOLDER STAGE STEPS WORDS...: resumes by itself
+  local folder=$1 stage=$2 count=$3 often=$(($3 / 12 + 1))
+  shift 3
+  "$tandem" train --stage "$stage" --train-data "$index" --model-size "$size" --precision bf16 \
+    --checkpoint-dir "$run/$folder" --max-steps "$count" --schedule cosine training.final_learning_rate=0.05 \
     "training.val_step=$often" "training.save_step=$often" data.buckets=6 "data.language=$language" \
     observe.sample_step=0 "${validation[@]}" "$@" "${more[@]}"
 }
@@ -132,15 +146,24 @@ if wanted train; then   # one after the other: each stage wants batches and a le
   find_tandem
   validation=() learning=(training.learning_rate=1e-3 training.warmup_steps=500 training.dropout=0.15
                           training.weight_decay=0.05)
+  little=(training.learning_rate=8e-4 training.warmup_steps=300 training.dropout=0.3 training.weight_decay=0.1)
   if [ "$kind" = russian ]; then   # pieces of a recording must stand on one side; little is soon learned by heart
     validation=(--val-data "$corpus/train/validation.index")
-    learning=(training.learning_rate=8e-4 training.warmup_steps=300 training.dropout=0.3 training.weight_decay=0.1)
+    [ "$made" != 0 ] || learning=("${little[@]}")
   fi
-  train_stage dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
+  train_stage dvae dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
     training.dvae_codes=1024
-  train_stage gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.ema_decay=0.999 "${learning[@]}"
-  train_stage decoder "$decoder_steps" --pretrained "$run/gpt/model" --batch-size 32 training.learning_rate=4e-4 \
-    training.warmup_steps=100 "training.discriminator_start=$((decoder_steps / 2))" training.segment_codes=16 training.speaker_loss_weight=0
+  spoken_by=gpt
+  train_stage gpt gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.ema_decay=0.999 \
+    "${learning[@]}"
+  if [ "$made" != 0 ]; then   # it can read; now the one voice
+    index=$corpus/train/pieces.index spoken_by=gpt-own
+    train_stage gpt-own gpt $((gpt_steps / 4)) --pretrained "$run/gpt/model" --batch-size 64 training.ema_decay=0.99 \
+      "${little[@]}" training.learning_rate=2e-4 training.warmup_steps=100 training.code_noise=0.1
+  fi
+  train_stage decoder decoder "$decoder_steps" --pretrained "$run/$spoken_by/model" --batch-size 32 \
+    training.learning_rate=4e-4 training.warmup_steps=100 "training.discriminator_start=$((decoder_steps / 2))" \
+    training.segment_codes=16 training.speaker_loss_weight=0
 fi
 if wanted figures; then
   judges_python

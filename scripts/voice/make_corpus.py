@@ -6,6 +6,8 @@ run goes on; metadata.csv is written last.
     make_corpus.py english FOLDER --wordnet DIR [--hours H]    hibari-tts speaks sentences of WordNet
     make_corpus.py russian FOLDER --festvox DIR                the recordings of festvox-ru, also cut at their pauses:
                                                                train/pieces.jsonl, train/validation.jsonl
+      --fortunes DIR            russian: espeak-ng also speaks sentences of fortunes-ru, --hours H of them, in twelve
+                                voices: train/made.jsonl
       --format flac|opus|wav    opus is 24 kbit/s (default flac)
       --unseen N                clips kept apart (default 40)
       --validation N            recordings kept to validate on (russian; default 24)
@@ -26,6 +28,7 @@ import wave
 import numpy as np
 import soundfile
 
+import made_russian
 import phrases
 import sentences
 
@@ -42,6 +45,8 @@ SOURCES = {
 - Recordings and text: Debian package festvox-ru, copyright 2005 Nickolay V. Shmyrev, under its BSD-like licence: use,
   copying, modification and distribution without restriction, with the notice in
   `/usr/share/doc/festvox-ru/copyright`. One speaker, 16 kHz. Marks of stress are left out of the text.
+- Made speech, where there is any (train/made): text of the Debian package fortunes-ru, copyright 2003 Pavel Maryanov,
+  GPL-2, spoken by espeak-ng (GPL-3+). Nobody was recorded.
 """,
 }
 HIBARI_RATE = 24000
@@ -83,6 +88,16 @@ def speak(job: tuple[pathlib.Path, str]) -> float:
     samples = voice(text, seed=sentences.number_of(text) % (1 << 31))
     write_sound(place, samples, HIBARI_RATE)
     return len(samples) / HIBARI_RATE
+
+
+def speak_russian(job: tuple[pathlib.Path, str]) -> float:
+    place, text = job
+    done = seconds_of(place)
+    if done:
+        return done
+    samples, rate = made_russian.speak(text)
+    write_sound(place, samples, rate)
+    return len(samples) / rate
 
 
 def copy(job: tuple[pathlib.Path, pathlib.Path]) -> float:
@@ -137,6 +152,28 @@ def russian(options: argparse.Namespace) -> None:
             write_metadata(folder.parent, rows)
             report(part, rows, seconds, folder, time.monotonic() - started)
     cut_at_pauses(options, clips[options.unseen:], voices / "lab")
+    if options.fortunes:
+        make_russian(options)
+
+
+def make_russian(options: argparse.Namespace) -> None:
+    made_russian.program()
+    folder = options.folder / "train/made"
+    folder.mkdir(parents=True, exist_ok=True)
+    started, seconds, rows, batch = time.monotonic(), 0.0, [], 64 * options.jobs
+    texts = made_russian.read_sentences(options.fortunes)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for first in range(0, len(texts), batch):  # until there is enough
+            if seconds >= options.hours * 3600:
+                break
+            jobs = [(folder / f"made_{i + 1:05d}.{options.format}", text)
+                    for i, text in enumerate(texts[first:first + batch], first)]
+            for (place, text), length in zip(jobs, pool.map(speak_russian, jobs)):
+                seconds += length
+                rows.append({"audio_filepath": f"made/{place.name}", "duration": round(length, 4), "text": text,
+                             "speaker": f"espeak-{made_russian.voice_of(text)}"})
+    phrases.write_manifest(options.folder / "train/made.jsonl", rows)
+    report("made", rows, seconds, folder, time.monotonic() - started)
 
 
 def cut_at_pauses(options: argparse.Namespace, clips: list[tuple[str, str]], labels: pathlib.Path) -> None:
@@ -164,6 +201,7 @@ def main() -> int:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--wordnet", type=pathlib.Path)
     parser.add_argument("--festvox", type=pathlib.Path)
+    parser.add_argument("--fortunes", type=pathlib.Path)
     parser.add_argument("--hours", type=float, default=5)
     parser.add_argument("--format", choices=["flac", "opus", "wav"], default="flac")
     parser.add_argument("--unseen", type=int, default=40)

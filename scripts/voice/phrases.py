@@ -43,7 +43,8 @@ def phrases(text: str, labels: str) -> tuple[list[tuple[str, float, float]], flo
 
 def piece(file: str, parts: list[tuple[str, float, float]], start: float, end: float) -> dict:
     text = " ".join(text for text, _, _ in parts).strip(" -")
-    return {"audio_filepath": file, "offset": round(start, 4), "duration": round(end - start, 4), "text": text}
+    return {"audio_filepath": file, "offset": round(start, 4), "duration": round(end - start, 4), "text": text,
+            "speaker": "festvox"}
 
 
 def pieces(file: str, parts: list[tuple[str, float, float]], length: float) -> list[dict]:

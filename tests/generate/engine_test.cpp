@@ -97,8 +97,8 @@ TEST(SpeechEngine, StreamsInPiecesOfAnyLength) {
   SpeechEngine engine(model, cpu(), {.places = 2});
   SpeechRequest request = a_request(model, 2, 40);
   const SpeechResult whole = engine.submit(request).get();
-  for (const int64_t first : {0, 1, 8, 39, 40, 100}) {
-    for (const int64_t next : {0, 1, 25}) {
+  for (const int64_t first : {0, 1, 39, 100}) {
+    for (const int64_t next : {0, 25}) {
       request.first_chunk_codes = first;
       request.chunk_codes = next;
       request.on_sound = [](std::span<const float>) {};

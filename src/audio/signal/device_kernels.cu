@@ -1,6 +1,7 @@
 #include "audio/signal/device_kernels.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/TensorBody.h>
+#include <ATen/ops/tensor.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
