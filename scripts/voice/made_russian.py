@@ -2,6 +2,7 @@
 about 22,000 different ones, spoken by espeak-ng in several voices. Which voice speaks what is arithmetic on its
 letters: the same in every run.
 """
+import functools
 import io
 import os
 import pathlib
@@ -32,6 +33,7 @@ def read_sentences(fortunes: pathlib.Path) -> list[str]:
     return sorted(found.values(), key=sentences.number_of)
 
 
+@functools.cache
 def program() -> str:
     found = shutil.which(os.environ.get("ESPEAK", "espeak-ng"))
     if not found:
