@@ -173,13 +173,6 @@ __global__ void __launch_bounds__(threads, 1) codec_lstm(const CodecLstm call) {
   if (real) call.cell[clip * width + column] = cell;
 }
 
-int attribute_of_device(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  C10_CUDA_CHECK(cudaGetDevice(&device));
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 template <int width, int tiles>
 void launch_sized(const CodecLstm& call, cudaStream_t stream) {
   constexpr size_t shared = shared_bytes<width, tiles>();
@@ -189,9 +182,8 @@ void launch_sized(const CodecLstm& call, cudaStream_t stream) {
                                       static_cast<int>(shared)));
   int resident = 0;
   C10_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, shared));
-  const bool together = !call.one_by_one &&
-                        attribute_of_device(cudaDevAttrCooperativeLaunch) != 0 &&
-                        resident * attribute_of_device(cudaDevAttrMultiProcessorCount) >= blocks;
+  const bool together = !call.one_by_one && device_attribute(cudaDevAttrCooperativeLaunch) != 0 &&
+                        resident * device_attribute(cudaDevAttrMultiProcessorCount) >= blocks;
   // Blocks that wait for each other must all be there: the launch asks the GPU to promise it.
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeCooperative;
@@ -234,8 +226,7 @@ void launch_wide(const CodecLstm& call, cudaStream_t stream) {
 }  // namespace
 
 int codec_lstm_clips(int width) {
-  const auto room =
-      static_cast<size_t>(attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  const auto room = static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   const size_t a_clip = sizeof(__half) * (width + 8) + sizeof(float) * slices * sum_pitch;
   return room >= 32 * a_clip ? 32 : room >= 16 * a_clip ? 16 : 8;
 }

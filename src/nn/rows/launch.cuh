@@ -8,6 +8,13 @@
 
 namespace tandem {
 
+inline int device_attribute(cudaDeviceAttr which) {  // of the current device
+  int device = 0, value = 0;
+  C10_CUDA_CHECK(cudaGetDevice(&device));
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
 __device__ inline void await_predecessor() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

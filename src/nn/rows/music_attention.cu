@@ -195,12 +195,7 @@ __global__ void __launch_bounds__(threads, eight ? 2 : 4)
       half_pair<H>(y.x, y.y);
 }
 
-bool has_clusters() {
-  int device = 0, major = 0;
-  C10_CUDA_CHECK(cudaGetDevice(&device));
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  return major >= 9;
-}
+bool has_clusters() { return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9; }
 
 }  // namespace
 

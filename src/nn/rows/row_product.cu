@@ -285,13 +285,6 @@ void launch_tiles(const RowProduct& call, cudaStream_t stream) {
   launch_in_turn(kernel, grid, dim3(threads), shared, stream, call);
 }
 
-int device_attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  C10_CUDA_CHECK(cudaGetDevice(&device));
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 size_t shared_memory_of_a_block() {
   return static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
 }

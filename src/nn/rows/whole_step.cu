@@ -482,12 +482,10 @@ auto with_kernel(RowHalf half, bool music, Do&& use) {
 }
 
 bool all_fit_at_once() {
-  int device = 0, major = 0, cooperative = 0, shared = 0;
-  C10_CUDA_CHECK(cudaGetDevice(&device));
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  if (major != 9 || !cooperative) return false;
+  if (device_attribute(cudaDevAttrComputeCapabilityMajor) != 9 ||
+      !device_attribute(cudaDevAttrCooperativeLaunch))
+    return false;
+  const int shared = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   return with_kernel(RowHalf::fp16, true, [&](auto kernel, size_t bytes) {
     if (bytes > static_cast<size_t>(shared)) return false;
     cudaLaunchAttribute attributes[2] = {};
