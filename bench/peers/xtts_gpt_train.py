@@ -13,6 +13,8 @@ import torch
 import transformers
 from torch.nn.functional import cross_entropy
 
+import compiled
+
 LATENTS, TEXT, AUDIO = 32, 196, 404  # places of one sequence: 632
 
 
@@ -51,7 +53,7 @@ def measure(o, way, batch):
     if way in ("bf16", "compile"):  # weights themselves in bfloat16: faster than autocast, and less exact
         model = model.bfloat16()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, betas=(0.9, 0.96), weight_decay=0.01, fused=True)
-    run = torch.compile(model) if way == "compile" else model
+    run = compiled.for_one_shape(model) if way == "compile" else model
     latents = torch.randn(batch, LATENTS, o.width, device="cuda")
     text = torch.randint(0, o.text_tokens, (batch, TEXT), device="cuda")
     audio = torch.randint(0, o.audio_tokens, (batch, AUDIO), device="cuda")
@@ -86,13 +88,16 @@ def main():
     parser.add_argument("--batch", type=int, nargs="+", default=[16, 3])
     parser.add_argument("--ways", nargs="+", default=["autocast", "bf16", "compile"],
                         choices=["autocast", "bf16", "compile"])
+    parser.add_argument("--compile-seconds", type=int, default=180, help="for a batch; then torch.compile is given up")
     o = parser.parse_args()
     result = {"peer": f"transformers {transformers.__version__} GPT-2, torch {torch.__version__}, fused AdamW"}
     for way in o.ways:
         found = result.setdefault(way, {})
         for batch in o.batch:
             try:
-                found[str(batch)] = measure(o, way, batch)
+                with compiled.at_most(o.compile_seconds if way == "compile" else 0):
+                    found[str(batch)] = measure(o, way, batch)
+                compiled.tell(f"{way}, {batch} rows: {found[str(batch)]['tokens_per_second']} tok/s")
             except Exception as error:  # torch.compile does not run everywhere: say so, do not hide it
                 found[str(batch)] = {"error": f"{type(error).__name__}: {error}"[:300]}
     print(json.dumps(result))

@@ -278,7 +278,8 @@ class CudaDecoder final : public SpeechDecoder {
                       .x = rows_->x().mutable_data_ptr<float>(),
                       .place = rows_->place().mutable_data_ptr<int32_t>(),
                       .position = rows_->position().mutable_data_ptr<int32_t>(),
-                      .step = rows_->step().mutable_data_ptr<int32_t>()},
+                      .step = rows_->step().mutable_data_ptr<int32_t>(),
+                      .successor_awaits = rows_->runs_whole(rows)},
                      stream_);
     const int32_t* place = rows_->place().const_data_ptr<int32_t>();
     rows_->run(rows, {place, rows_->position().const_data_ptr<int32_t>()},

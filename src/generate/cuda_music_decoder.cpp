@@ -154,7 +154,8 @@ void CudaMusicDecoder::queue_begin(int64_t rows, const int32_t* row_column) {
        .x = rows_->x().mutable_data_ptr<float>(),
        .place = rows_->place().mutable_data_ptr<int32_t>(),
        .position = rows_->position().mutable_data_ptr<int32_t>(),
-       .own_row = rows_->own_row().mutable_data_ptr<int32_t>()},
+       .own_row = rows_->own_row().mutable_data_ptr<int32_t>(),
+       .successor_awaits = !row_column && rows_->runs_whole(rows)},
       stream_);
 }
 

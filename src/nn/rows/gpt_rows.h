@@ -52,6 +52,7 @@ class GptRows {
   // All layers over the first `rows` rows of x. `one_row_a_place`: no row reads keys and values of
   // another row of this call, and launch_row_begin comes before it.
   void run(int64_t rows, const RowPlaces& places, bool one_row_a_place, cudaStream_t stream);
+  bool runs_whole(int64_t rows) const;  // in one kernel, where every place has one row
 
   // Norms and head of some of the rows.
   struct Finish {
@@ -78,7 +79,6 @@ class GptRows {
   static void join_weights(Layer& layer);
   RowProduct product(const Product& weights, int64_t rows) const;
   std::vector<WholeStepLayer> whole_step_layers() const;
-  bool runs_whole(int64_t rows) const;
   void norm_rows(int64_t rows, const at::Tensor& weight, const at::Tensor& bias,
                  cudaStream_t stream);
 

@@ -40,9 +40,8 @@ __device__ float4 embed(const MusicBegin& call, const int32_t* tokens, int colum
   return sum;
 }
 
-// Does not let its successor start early: when any later kernel of the step starts, places,
-// positions, and keys and values of earlier steps are there (see MusicAttention::early).
 __global__ void __launch_bounds__(threads) music_begin(const MusicBegin call) {
+  if (call.successor_awaits) release_successor();
   await_predecessor();
   const int row = blockIdx.x, place = call.row_place[row];
   const int column = call.row_column ? call.row_column[row] : *call.batch.column;

@@ -34,7 +34,8 @@ struct MusicBegin {
   float* x = nullptr;                 // [R, D]
   int32_t* place = nullptr;           // [R]
   int32_t* position = nullptr;
-  int32_t* own_row = nullptr;  // [R]: the row's number, -1 for an empty one
+  int32_t* own_row = nullptr;     // [R]: the row's number, -1 for an empty one
+  bool successor_awaits = false;  // as in RowBegin
 };
 void launch_music_begin(const MusicBegin& call, cudaStream_t stream);
 

@@ -72,6 +72,7 @@ class MusicRows {
   // `one_row_a_place`: no row reads keys and values of another row of this call. Must follow
   // launch_music_begin, which fills x, places and positions.
   void run(int64_t rows, int64_t reading, bool one_row_a_place, cudaStream_t stream);
+  bool runs_whole(int64_t rows) const;  // in one kernel, where every place has one row
   // Positions every row of the next run attends to, for whoever traces its work; 0: not known.
   void know_positions(int64_t positions) { known_positions_ = positions; }
   // Norm and heads of the first `rows` rows.
@@ -100,7 +101,6 @@ class MusicRows {
   RowProduct normed(const Product& weights, int64_t rows, const Norm& norm, cudaStream_t stream);
   double attended_positions(int64_t rows, bool text) const;
   void attend(Layer& layer, int64_t rows, bool text, cudaStream_t stream);
-  bool runs_whole(int64_t rows) const;
   void run_whole(int64_t rows, int64_t reading, cudaStream_t stream);
   std::vector<WholeStepLayer> whole_step_layers() const;
   void self_block(Layer& layer, int64_t rows, cudaStream_t stream);

@@ -12,9 +12,8 @@ namespace {
 
 constexpr int threads = bound_steps, most_codes = 16384;
 
-// Does not let its successor start early: when any later kernel of the step starts, places,
-// positions, and keys and values of earlier steps are there (see RowAttention::early).
 __global__ void row_begin(const RowBegin call) {
+  if (call.successor_awaits) release_successor();
   await_predecessor();
   const int row = blockIdx.x;
   int place = call.row_place[row];

@@ -92,6 +92,8 @@ struct RowProduct {
   KeyValues cache;
 };
 void launch_row_product(const RowProduct& call, cudaStream_t stream);
+// The same for many packed rows, on Hopper.
+void launch_hopper_rows(const RowProduct& call, cudaStream_t stream);
 
 // Packed rows of layer norms; eps 1e-5. With `second` its norm is applied after the first, and with
 // `latents` the float result is kept there too ([P, latent_steps, D] at (place, step)).
@@ -150,6 +152,10 @@ struct RowBegin {
   int32_t* place = nullptr;                   // [R]
   int32_t* position = nullptr;
   int32_t* step = nullptr;
+  // The kernel behind it may start early: before it has awaited this one it reads weights only.
+  // Otherwise places, positions, and keys and values of earlier steps are there when any later
+  // kernel of the step starts (see RowAttention::early, MusicAttention::early).
+  bool successor_awaits = false;
 };
 void launch_row_begin(const RowBegin& call, cudaStream_t stream);
 

@@ -5,89 +5,13 @@
 #include <algorithm>
 
 #include "nn/rows/launch.cuh"
-#include "nn/rows/row_math.cuh"
+#include "nn/rows/pair_place.cuh"
 #include "nn/work_note.h"
 
 namespace tandem {
 namespace {
 
 constexpr int warps = 8, threads = 32 * warps;
-
-// Where a pair of neighbouring results goes, and what is added to it. Looked up before the results
-// are there, so that the way to memory and back is not waited for at the end.
-struct PairPlace {
-  int row = 0, column = 0;
-  bool real = false;
-  float2 bias = {0, 0};  // known from the start
-  int place = -1, position = 0;
-  float2 before = {0, 0};  // of RowOutput::add
-
-  __device__ void find(const RowProduct& call, int at_row, int at_column) {
-    row = at_row, column = at_column;
-    real = row < call.rows && column < call.columns;
-    if (!real || !call.bias) return;
-    bias.x = __ldg(call.bias + column);
-    if (column + 1 < call.columns) bias.y = __ldg(call.bias + column + 1);
-  }
-  // What the kernels before have written.
-  __device__ void read(const RowProduct& call) {
-    if (!real) return;
-    if (call.output == RowOutput::query_key_value) {
-      place = call.places.place[row];
-      position = call.places.position[row];
-    } else if (call.output == RowOutput::add) {
-      const float* out = call.out + static_cast<int64_t>(row) * call.columns + column;
-      before.x = out[0];
-      if (column + 1 < call.columns) before.y = out[1];
-    }
-  }
-  template <class H>
-  __device__ void put(const RowProduct& call, float2 y) const {
-    if (!real) return;
-    y.x += bias.x, y.y += bias.y;
-    switch (call.output) {
-      case RowOutput::store:
-      case RowOutput::add: {
-        float* out = call.out + static_cast<int64_t>(row) * call.columns + column;
-        out[0] = before.x + y.x;
-        if (column + 1 < call.columns) out[1] = before.y + y.y;
-        break;
-      }
-      case RowOutput::gelu_tanh:
-        *reinterpret_cast<uint32_t*>(static_cast<H*>(call.packed_out) +
-                                     packed_index(row, column, call.packed_out_inner)) =
-            half_pair<H>(gelu_tanh(y.x), gelu_tanh(y.y));
-        break;
-      case RowOutput::gelu_erf:
-        *reinterpret_cast<uint32_t*>(static_cast<H*>(call.packed_out) +
-                                     packed_index(row, column, call.packed_out_inner)) =
-            half_pair<H>(gelu_erf(y.x), gelu_erf(y.y));
-        break;
-      case RowOutput::query_key_value:
-        if (place >= 0) put_attention<H>(call, y);
-        break;
-    }
-  }
-
- private:
-  template <class H>
-  __device__ void put_attention(const RowProduct& call, float2 y) const {
-    const KeyValues& cache = call.cache;
-    const int width = cache.heads * cache.head_width, pad = head_pad(cache.head_width);
-    const int which = column / width, head = column % width / cache.head_width;
-    const int within = column % cache.head_width;
-    if (which == 0) {
-      const float scale = rsqrtf(static_cast<float>(cache.head_width));
-      *reinterpret_cast<float2*>(call.out + (static_cast<int64_t>(row) * cache.heads + head) * pad +
-                                 within) = {y.x * scale, y.y * scale};
-    } else {
-      H* cached = static_cast<H*>(which == 1 ? cache.keys : cache.values);
-      const int64_t at =
-          (static_cast<int64_t>(place) * cache.heads + head) * cache.positions + position;
-      *reinterpret_cast<uint32_t*>(cached + at * pad + within) = half_pair<H>(y.x, y.y);
-    }
-  }
-};
 
 // Few packed rows to shared memory, tile after tile, only lanes that hold one of the `real` rows. A
 // thread asks for `batch` pieces before it stores any: one way to the cache and back.
@@ -301,6 +225,8 @@ void launch_half(const RowProduct& call, cudaStream_t stream) {
   const size_t room = shared_memory_of_a_block();
   const bool near_fits = sizeof(H) * row_block * call.inner + 1024 <= room;
   const bool large_fits = sizeof(float) * warps * 64 * 64 <= room;
+  const bool hopper = device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
+                      device_attribute(cudaDevAttrComputeCapabilityMinor) == 0;
   if (call.norm_input) {
     call.inner <= 1024 ? launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream)
                        : launch_tiles<H, 1, 2, 4, 2, 2, true>(call, stream);
@@ -311,6 +237,8 @@ void launch_half(const RowProduct& call, cudaStream_t stream) {
     launch_tiles<H, 1, 1, 8, 0, 2, false>(call, stream);
   } else if (call.rows <= 32) {
     launch_tiles<H, 2, 2, 2, 0, 2, false>(call, stream);
+  } else if (hopper && blocks_of(call, 4, 4) >= enough_blocks) {
+    launch_hopper_rows(call, stream);
   } else if (large_fits && blocks_of(call, 4, 8) >= enough_blocks) {
     launch_tiles<H, 4, 8, 1, 0, 1, false>(call, stream);
   } else if (blocks_of(call, 4, 4) >= enough_blocks) {

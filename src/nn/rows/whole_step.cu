@@ -145,7 +145,6 @@ class Step {
   __device__ Step(const WholeStep& call, Near<H, music>& near)
       : call_(call),
         near_(near),
-        words_(reinterpret_cast<Words*>(call.words) + *call.turn * call.layers),
         qkv_(near.qkv, &near.full[0]),
         narrow_(near.narrow, &near.full[1]),
         expand_(near.expand, &near.full[2]),
@@ -158,6 +157,7 @@ class Step {
     for (int i = 0; i < call_.layers; ++i) {
       Words& now = words_[i];
       make_queries(i);
+      if (i == 0) forget_the_other_set();
       const WholeStepLayer& of = layer(i);
       attend(of.keys, of.values, call_.positions, near_.ends, call_.rows, now.queries, now.own,
              now.attended, now.attended_call);
@@ -246,6 +246,13 @@ class Step {
     }
     read_layer(0);
     read_layer(1);
+    __syncthreads();
+    fill(qkv_, layer(0).qkv, sizeof near_.qkv);
+    fill(narrow_, layer(0).project, sizeof near_.narrow);
+    fill(expand_, layer(0).expand, sizeof near_.expand);
+    fill(contract_, layer(0).contract, sizeof near_.contract);
+    await_predecessor();
+    words_ = reinterpret_cast<Words*>(call_.words) + *call_.turn * call_.layers;
     if (static_cast<int>(threadIdx.x) < call_.rows) {
       const int place = call_.places.place[threadIdx.x];
       near_.ends[threadIdx.x] = {place, place < 0 ? -1 : call_.places.position[threadIdx.x]};
@@ -254,14 +261,9 @@ class Step {
     }
     if (static_cast<int>(threadIdx.x) < 4 * call_.rows)
       x_ = *reinterpret_cast<const float2*>(own_x());
-    __syncthreads();
-    fill(qkv_, layer(0).qkv, sizeof near_.qkv);
-    fill(narrow_, layer(0).project, sizeof near_.narrow);
-    fill(expand_, layer(0).expand, sizeof near_.expand);
-    fill(contract_, layer(0).contract, sizeof near_.contract);
-    call_for(0);
     arrive_at_cluster();
-    forget_the_other_set();
+    __syncthreads();
+    call_for(0);
     wait_for_cluster();  // the other block is there, to be written to
   }
   // For the next step. All of its words were read in the step before this one.
@@ -319,6 +321,7 @@ class Step {
     if (i == 0) return;  // begin() has filled these
     fill(expand_, layer(i).expand, sizeof near_.expand);
     fill(contract_, layer(i).contract, sizeof near_.contract);
+    if (i + 1 == call_.layers) release_successor();
   }
   __device__ void make_text_queries(int i) {
     const Norm norm(layer(i).norm_cross);
@@ -437,7 +440,7 @@ class Step {
 
   const WholeStep& call_;
   Near<H, music>& near_;
-  Words* words_;  // [layers], of this step
+  Words* words_ = nullptr;  // [layers], of this step
   Store qkv_, narrow_, expand_, contract_;
   int row_, head_;     // of the attention
   float2 x_ = {0, 0};  // of the thread's row and the block's columns
@@ -450,7 +453,7 @@ __global__ void __launch_bounds__(threads, 1) whole_step(const __grid_constant__
 }
 
 template <class Kernel>
-cudaLaunchConfig_t config_of(Kernel kernel, size_t shared, cudaLaunchAttribute (&attributes)[2],
+cudaLaunchConfig_t config_of(Kernel kernel, size_t shared, cudaLaunchAttribute (&attributes)[3],
                              cudaStream_t stream) {
   C10_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       static_cast<int>(shared)));
@@ -461,13 +464,16 @@ cudaLaunchConfig_t config_of(Kernel kernel, size_t shared, cudaLaunchAttribute (
   // of the multiprocessors and wait for the rest.
   attributes[1].id = cudaLaunchAttributeCooperative;
   attributes[1].val.cooperative = 1;
+  // It may start while the kernel before it runs, and fetches its first weights meanwhile.
+  attributes[2].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[2].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(blocks);
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared;
   config.stream = stream;
   config.attrs = attributes;
-  config.numAttrs = 2;
+  config.numAttrs = 3;
   return config;
 }
 
@@ -488,7 +494,7 @@ bool all_fit_at_once() {
   const int shared = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   return with_kernel(RowHalf::fp16, true, [&](auto kernel, size_t bytes) {
     if (bytes > static_cast<size_t>(shared)) return false;
-    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchAttribute attributes[3] = {};
     const cudaLaunchConfig_t config = config_of(kernel, bytes, attributes, nullptr);
     int clusters = 0;
     if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) {
@@ -527,7 +533,7 @@ void launch_whole_step(const WholeStep& call, cudaStream_t stream) {
                                      4 * call.positions_read * wide),
                       call.layers * (2 * (products + text) + 4 * call.positions_read * wide));
   whole::with_kernel(call.half, call.music, [&](auto kernel, size_t bytes) {
-    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchAttribute attributes[3] = {};
     const cudaLaunchConfig_t config = whole::config_of(kernel, bytes, attributes, stream);
     C10_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, call));
     return true;
