@@ -49,6 +49,7 @@ struct DataConfig {
   bool optimize_cpu_gpu_overlap = true;
   bool pin_memory = true;
   int64_t prefetch_factor = 2;
+  std::optional<int64_t> decoded_memory = {};  // MB; none: a quarter of what is free
   // Speech.
   std::optional<std::string> tokenizer = {};  // none: vocab.json beside the index
   std::optional<std::string> language = {};   // of clips whose language is not known

@@ -12,25 +12,16 @@
 #include "generate/music_windows.h"
 #include "models/musicgen/musicgen.h"
 #include "tandem/error.h"
+#include "util/host_memory.h"
 #include "util/log.h"
 #include "util/text.h"
 
 namespace tandem {
 namespace {
 
-int64_t available_host_memory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("MemAvailable:")) continue;
-    const auto kilobytes = parse_int(trim(line.substr(13, line.rfind("kB") - 13)));
-    return kilobytes ? *kilobytes << 10 : 0;
-  }
-  return 0;
-}
-
 int64_t free_memory(LogicalDevice& device) {
   const auto limit = static_cast<int64_t>(device.info().memory_limit);
-  if (device.kind() == DeviceKind::cpu) return available_host_memory();
+  if (device.kind() == DeviceKind::cpu) return static_cast<int64_t>(available_host_memory());
   if (device.kind() == DeviceKind::simulated)
     return limit - static_cast<int64_t>(device.memory().used());
   const std::vector<GpuInfo>& gpus = DeviceRegistry::get().probe().gpus;

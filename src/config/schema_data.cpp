@@ -118,6 +118,11 @@ std::vector<Setting> data_settings() {
           .range(1, 1024)
           .readers(read_by_train | read_by_bench | read_by_generate)
           .help("Batches that each worker prepares ahead."),
+      row_of(&DataConfig::decoded_memory, "data.decoded_memory")
+          .range(0, 1e9)
+          .readers(read_by_train | read_by_bench)
+          .help("MB of decoded sound kept for later epochs, of files that are not plain WAV; null: "
+                "a quarter of the free memory; 0: none."),
       row_of(&DataConfig::tokenizer, "data.tokenizer")
           .flag("--tokenizer")
           .readers(read_by_train | read_by_bench)

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <thread>
 
+#include "util/host_memory.h"
 #include "util/text.h"
 
 namespace tandem {
@@ -22,15 +23,6 @@ constexpr uint64_t gib = uint64_t{1} << 30;
 std::pair<int64_t, int64_t> parse_version(const std::string& text) {
   const auto parts = split(text, '.');
   return {parse_int(parts[0]).value_or(0), parts.size() > 1 ? parse_int(parts[1]).value_or(0) : 0};
-}
-
-// Files kept in memory give way to programs.
-uint64_t available_memory(uint64_t unused) {
-  std::ifstream lines("/proc/meminfo");
-  uint64_t kib = 0;
-  for (std::string name; lines >> name >> kib; lines.ignore(64, '\n'))
-    if (name == "MemAvailable:") return kib << 10;
-  return unused;
 }
 
 // What the control group of this process may take; as good as no limit where there is none.
@@ -167,16 +159,14 @@ Check check_shared_memory(const std::string& folder) {
 }
 
 Check check_host_memory() {
-  const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)),
-             unused = static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES));
+  const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t allowed = container_limit();
   const uint64_t whole = std::min(pages * page, allowed);
-  Check check{
-      .name = "memory",
-      .found = fmt::format("{}{}, {} free", format_bytes(whole),
-                           whole == allowed ? ", the container's limit" : "",
-                           format_bytes(std::min(available_memory(unused * page), allowed)))};
+  Check check{.name = "memory",
+              .found = fmt::format("{}{}, {} free", format_bytes(whole),
+                                   whole == allowed ? ", the container's limit" : "",
+                                   format_bytes(available_host_memory()))};
   if (whole < 8 * gib) {
     check.verdict = Verdict::warn;
     check.advice = "under 8 GiB: use a small --buffer-size";

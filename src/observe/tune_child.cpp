@@ -18,6 +18,7 @@
 #include "tandem/error.h"
 #include "util/clock.h"
 #include "util/signals.h"
+#include "util/host_memory.h"
 #include "util/text.h"
 
 namespace tandem {
@@ -82,24 +83,6 @@ void drain(int end, std::string& into) {
     into.append(buffer, static_cast<size_t>(got));
     if (into.size() > most_kept) into.erase(0, into.size() - most_kept);
   }
-}
-
-// The number behind `name` in a file of lines "name number".
-uint64_t named_number(const std::filesystem::path& path, const std::string& name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string word;
-    uint64_t number = 0;
-    if (words >> word >> number && word == name) return number;
-  }
-  return 0;
-}
-
-uint64_t number_in(const std::filesystem::path& file) {
-  std::string word;
-  std::ifstream(file) >> word;
-  return static_cast<uint64_t>(parse_int(word).value_or(0));
 }
 
 uint64_t resident_of(const std::filesystem::path& process) {
@@ -178,15 +161,6 @@ ChildEnd run_limited_child(const std::vector<std::string>& words, const ChildLim
   return end;
 }
 
-uint64_t host_memory_to_spare() {
-  uint64_t available = named_number("/proc/meminfo", "MemAvailable:") << 10;
-  const std::filesystem::path group = "/sys/fs/cgroup";
-  const uint64_t allowed = number_in(group / "memory.max");  // "max" is no number: no limit
-  const uint64_t taken = number_in(group / "memory.current");
-  // Files that were read are in memory, too, but give way.
-  const uint64_t cached = std::min(taken, named_number(group / "memory.stat", "inactive_file"));
-  if (allowed > 0) available = std::min(available, allowed - std::min(allowed, taken - cached));
-  return available / 20 * 17;
-}
+uint64_t host_memory_to_spare() { return available_host_memory() / 20 * 17; }
 
 }  // namespace tandem

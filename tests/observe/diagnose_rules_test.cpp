@@ -134,6 +134,8 @@ TEST(DiagnoseRules, OnlyWhatTheStageReadsIsCached) {
   decoding.starve(0.050);
   EXPECT_EQ(decoding.verdict(), "decode-bound");
   EXPECT_EQ(decoding.judged().remedy.command.front(), "doctor");
+  decoding.now.config.data.decoded_memory = 0;
+  EXPECT_EQ(decoding.setting(), "data.decoded_memory=null") << "then it is decoded once";
 }
 
 TEST(DiagnoseRules, ADiskThatGivesWhatIsWantedIsNotToBlameForOneReader) {

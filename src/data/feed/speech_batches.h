@@ -13,6 +13,7 @@
 #include "data/corpus/clip_cache.h"
 #include "data/corpus/speech_corpus.h"
 #include "data/feed/batch_maker.h"
+#include "data/feed/kept_sounds.h"
 #include "data/order/batch_order.h"
 
 namespace tandem {
@@ -44,6 +45,7 @@ struct SpeechOptions {
   bool on_host =
       false;  // the data device is the CPU: a clip is finished by the thread that read it
   const ClipCache* cache = nullptr;  // mels made before; used when it holds every clip
+  KeptSounds* kept = nullptr;        // of clips that were decoded before
   uint64_t seed = 0;
 };
 

@@ -121,8 +121,10 @@ std::optional<ClipCache> open_cache(const SpeechCorpus& corpus) {
   }
 }
 
-SpeechOptions with_cache(SpeechOptions sound, const std::optional<ClipCache>& cache) {
+SpeechOptions with_what_was_made(SpeechOptions sound, const std::optional<ClipCache>& cache,
+                                 KeptSounds& kept) {
   if (cache) sound.cache = &*cache;
+  sound.kept = &kept;
   return sound;
 }
 
@@ -168,7 +170,8 @@ SpeechFeed::SpeechFeed(SpeechCorpus opened, const DataConfig& config,
           {.warn_share = config.warn_bad_share, .stop_share = config.max_bad_share}),
       order(order_of(corpus, bad, config, options)),
       cache(open_cache(corpus)),
-      batches(corpus, order, bad, with_cache(sound_of(config, options), cache)) {}
+      kept(corpus.index().size(), kept_sound_bytes(config.decoded_memory)),
+      batches(corpus, order, bad, with_what_was_made(sound_of(config, options), cache, kept)) {}
 
 SpeechFeed::SpeechFeed(const std::string& path, const DataConfig& config,
                        const SpeechFeedOptions& options)

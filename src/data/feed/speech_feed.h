@@ -45,6 +45,7 @@ struct SpeechFeed {
   BadFiles bad;
   BatchOrder order;                // of the clips that are within bounds and on this side
   std::optional<ClipCache> cache;  // INDEX.mels, where there is one
+  KeptSounds kept;
   SpeechBatches batches;
 };
 

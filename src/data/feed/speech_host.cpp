@@ -18,13 +18,14 @@ void reserve(at::Tensor& buffer, int64_t count, at::ScalarType type, bool pinned
   buffer = at::empty({count}, at::TensorOptions().dtype(type).pinned_memory(pinned));
 }
 
-// The index knows size and time of the file; one that is another now may be anything.
-void check_unchanged(const ClipView& clip, const std::string& path) {
+// The index knows size and time of the file; one that is another now may be anything. False: there
+// is no file, and opening it says why.
+bool is_there_unchanged(const ClipView& clip, const std::string& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return;  // opening it says why
+  if (stat(path.c_str(), &status) != 0) return false;
   const int64_t modified = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
   const bool whole_file = clip.offset == 0 && clip.part == 0;
-  if (modified == clip.modified && (!whole_file || status.st_size == clip.bytes)) return;
+  if (modified == clip.modified && (!whole_file || status.st_size == clip.bytes)) return true;
   throw AudioError(
       AudioFault::changed,
       fmt::format("`{}` is not the file that was indexed: its size or time changed", path));
@@ -181,7 +182,8 @@ void SpeechBatches::make_mels(HostSpeech& host, int task, int64_t row) {
 void SpeechBatches::read_samples(int64_t row, float* out) {
   const ClipView clip = corpus_.index()[row];
   const std::string path = corpus_.index().full_path(row);
-  check_unchanged(clip, path);
+  const bool there = is_there_unchanged(clip, path);
+  if (there && options_.kept && options_.kept->copy(row, out)) return;
   const auto file = open_clip(corpus_.index(), row, options_.native);
   if (file->info().native) {
     ++native_reads_;
@@ -189,6 +191,7 @@ void SpeechBatches::read_samples(int64_t row, float* out) {
     note_general(file->info(), path);
   }
   file->read_mono(clip.first_frame, clip.frames, out);
+  if (options_.kept && !file->info().native) options_.kept->keep(row, out, clip.frames);
 }
 
 // Said once: it is slower, and the user may want to know which files are the cause.

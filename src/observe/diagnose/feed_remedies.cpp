@@ -35,6 +35,12 @@ Remedy nothing_to_decode(const Circumstances& now, const std::string& why) {
   return now.config.training.stage == "dvae" ? cached_features(now, why) : Remedy();
 }
 
+Remedy kept_sound(const Circumstances& now) {
+  if (!now.config.data.decoded_memory) return {};
+  return {.settings = {"data.decoded_memory=null"},
+          .why = "decoded sound that is kept in memory is not decoded again"};
+}
+
 Remedy look_at_data(const Circumstances& now, const std::string& why) {
   return {.command = {"doctor", "--data", data_of(now)}, .why = why};
 }

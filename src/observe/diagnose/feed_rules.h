@@ -37,6 +37,7 @@ Diagnosis short_queue(const Figures& figures, const Circumstances& now, const St
 Remedy cached_features(const Circumstances& now, const std::string& why);
 // The GPT hears its clips all the same: its cache saves the preparation alone.
 Remedy nothing_to_decode(const Circumstances& now, const std::string& why);
+Remedy kept_sound(const Circumstances& now);  // empty: as much as fits is kept already
 Remedy look_at_data(const Circumstances& now, const std::string& why);
 // Workers that read and decode a batch in the time the rest takes, with some room.
 int64_t workers_needed(const Figures& figures, double target);

@@ -51,6 +51,7 @@ Diagnosis recorded_stage(const Figures& figures, const Circumstances& now) {
                          ? nothing_to_decode(now, "what is cached is not decoded again")
                          : Remedy{.settings = {"data.use_native_loading=true"},
                                   .why = "the native reader is faster than the general decoder"};
+      if (found.remedy.empty()) found.remedy = kept_sound(now);
       if (found.remedy.empty())
         found.remedy = look_at_data(now, "shows the formats and how fast the disk is");
     }

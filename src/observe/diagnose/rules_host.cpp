@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "data/feed/kept_sounds.h"
 #include "observe/diagnose/feed_rules.h"
 #include "observe/diagnose/thresholds.h"
 
@@ -84,6 +85,12 @@ Diagnosis host_bound(const Figures& figures, const Circumstances& now, const Sta
     found.expected_gain = gain_of(figures, std::max(batch, target));
   } else {
     found.verdict = Bottleneck::decode_bound;
+    if (const int64_t kept = kept_sound_bytes(now.config.data.decoded_memory); kept > 0)
+      found.evidence.push_back(
+          {"decoded_memory_bytes", static_cast<double>(kept),
+           fmt::format("this is a first epoch: later ones find up to {:.1f} GB of what was decoded "
+                       "in memory",
+                       static_cast<double>(kept) / 1e9)});
     // All cores at it, or what the rest takes.
     const double best = std::max(target, figures.host.on_core / figures.cores);
     if (!now.config.data.use_native_loading) {
@@ -95,6 +102,7 @@ Diagnosis host_bound(const Figures& figures, const Circumstances& now, const Sta
       found.expected_gain = gain_of(figures, best);
     } else {
       found.remedy = nothing_to_decode(now, "what is cached is not decoded again");
+      if (found.remedy.empty()) found.remedy = kept_sound(now);
       if (found.remedy.empty())
         found.remedy = look_at_data(now, "shows the formats; WAV files need next to no decoding");
       found.expected_gain = gain_of(figures, target);
