@@ -36,11 +36,13 @@ size=${SIZE:-normal} precision=${PRECISION:-bf16} music=${MUSIC:-small} two=(--s
 voice=(--stage gpt --model-size "$size" --precision "$precision" training.val_step=100000 training.save_step=100000
        observe.sample_count=0 observe.sample_step=0)
 
-tests() {  # eight shards at once (most wait for references on the CPU); tests that need a fresh CUDA start a child each
-  local program=${GPU_TESTS:-$(dirname "$tandem")/gpu_tests} shard pids=() code=0
+tests() {  # eight shards at once (most wait for references on the CPU, each on its own share of the cores); tests that need
+           # a fresh CUDA start a child each
+  local program=${GPU_TESTS:-$(dirname "$tandem")/gpu_tests} shard pids=() code=0 threads
+  threads=$((($(nproc) + 7) / 8))
   [ -x "$program" ] || program=$(dirname "$tandem")/bin/gpu_tests
   for shard in 0 1 2 3 4 5 6 7; do
-    GTEST_TOTAL_SHARDS=8 GTEST_SHARD_INDEX=$shard "$program" >"$out/tests.$shard.log" 2>&1 & pids+=($!)
+    OMP_NUM_THREADS=$threads GTEST_TOTAL_SHARDS=8 GTEST_SHARD_INDEX=$shard "$program" >"$out/tests.$shard.log" 2>&1 & pids+=($!)
   done
   for shard in "${pids[@]}"; do wait "$shard" || code=1; done
   grep -hE '^\[  (PASSED|FAILED|SKIPPED)' "$out"/tests.?.log

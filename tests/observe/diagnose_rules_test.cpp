@@ -86,7 +86,8 @@ TEST(DiagnoseRules, ReadersThatSleepMeanSlowStorage) {
   EXPECT_EQ(slow.setting(), "data.num_workers=25");  // 400 ms in 0.8 of 20 ms
   EXPECT_NEAR(slow.judged().expected_gain, 0.8, 1e-6);
   // A disk that gives four readers no more than one is full: fewer bytes help, not more readers.
-  slow.figures.storage = {.batch_bytes = 4e6, .rate = 40e6, .rate_of_four = 42e6};
+  slow.figures.storage = {
+      .batch_bytes = 4e6, .rate = 40e6, .rate_of_four = 42e6, .useful_readers = 1};
   EXPECT_EQ(slow.verdict(), "slow-storage");
   slow.figures.batch_bytes = 1e6;
   slow.now.config.training.stage = "dvae";
@@ -94,6 +95,17 @@ TEST(DiagnoseRules, ReadersThatSleepMeanSlowStorage) {
             (std::vector<std::string>{"prepare", "corpus", "--cache", "mels", "data.mel=xtts_dvae",
                                       "data.sample_rate=22050"}));
   EXPECT_NEAR(slow.judged().expected_gain, 1 - 0.025 / 0.100, 1e-6);  // a quarter of the reading
+  // One that serves sixteen at once wants so many, and no more.
+  slow.figures.storage.useful_readers = 16;
+  EXPECT_EQ(slow.setting(), "data.num_workers=16");
+  slow.now.config.data.num_workers = 16;
+  EXPECT_EQ(slow.judged().remedy.command.front(), "prepare");
+  // What is decoded once need not be read again either.
+  slow.now.config.data.decoded_memory = 0;
+  EXPECT_EQ(slow.judged().remedy.command.front(), "prepare") << "plain WAV is not kept";
+  slow.now.decodes = true;
+  EXPECT_EQ(slow.setting(), "data.decoded_memory=null");
+  slow.now.config.data.decoded_memory.reset();
   // Mels that are no smaller than the files help nobody.
   slow.figures.batch_bytes = 4e6;
   EXPECT_EQ(slow.judged().remedy.command, (std::vector<std::string>{"doctor", "--data", "corpus"}));

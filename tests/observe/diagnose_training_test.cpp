@@ -81,7 +81,9 @@ TEST(DiagnoseTraining, FilesAreReadFromTheDiskAndMissingOnesPassedOver) {
   EXPECT_EQ(cold.bytes, uint64_t{1} << 20);
   EXPECT_GT(cold.rate, 0);
   EXPECT_GT(cold.rate_of_four, 0);
+  EXPECT_GE(cold.useful_readers, 1);
   EXPECT_EQ(read_cold({(folder / "missing").string()}).bytes, 0U);
+  EXPECT_EQ(read_cold({}).useful_readers, 0);
 }
 
 }  // namespace tandem

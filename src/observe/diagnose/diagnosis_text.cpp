@@ -78,6 +78,7 @@ Json figures_json(const Figures& figures) {
                     {"move", {{"seconds", figures.move}, {"bytes", figures.batch_bytes}}}};
   json["storage"] = {{"bytes_per_second", figures.storage.rate},
                      {"bytes_per_second_of_four", figures.storage.rate_of_four},
+                     {"useful_readers", figures.storage.useful_readers},
                      {"bytes_per_batch", figures.storage.batch_bytes}};
   json["queues"] = Json::object();
   for (const QueueFigures& queue : figures.queues)

@@ -38,7 +38,7 @@ Remedy nothing_to_decode(const Circumstances& now, const std::string& why) {
 Remedy kept_sound(const Circumstances& now) {
   if (!now.config.data.decoded_memory) return {};
   return {.settings = {"data.decoded_memory=null"},
-          .why = "decoded sound that is kept in memory is not decoded again"};
+          .why = "decoded sound that is kept in memory is not read and decoded again"};
 }
 
 Remedy look_at_data(const Circumstances& now, const std::string& why) {

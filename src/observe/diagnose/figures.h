@@ -46,6 +46,7 @@ struct StorageFigures {
   double batch_bytes = 0;   // read for one batch
   double rate = 0;          // bytes a second, one reader, nothing of it in the page cache
   double rate_of_four = 0;  // the same with four readers at once
+  int useful_readers = 0;   // so many are faster than a quarter of them, more are not; 0: not known
 };
 
 struct Figures {
@@ -110,6 +111,7 @@ struct Circumstances {
   std::string index;             // of the corpus, on disk; empty: none
   bool features_cached = false;  // mels (of the DVAE), codes (of the GPT) are kept beside it
   std::string dvae_file;         // that makes codes; empty: none
+  bool decodes = false;          // there are files that are not plain WAV
 };
 
 }  // namespace tandem

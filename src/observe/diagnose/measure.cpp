@@ -57,7 +57,8 @@ Figures measure(Subject& subject, const MeasureOptions& options) {
   const ColdRead cold = read_cold(subject.files());
   figures.storage = {.batch_bytes = subject.bytes_read_a_batch(),
                      .rate = cold.rate,
-                     .rate_of_four = cold.rate_of_four};
+                     .rate_of_four = cold.rate_of_four,
+                     .useful_readers = cold.useful_readers};
   return figures;
 }
 

@@ -33,12 +33,14 @@ Diagnosis slow_storage(const Figures& figures, const Circumstances& now, const S
          fmt::format("the dataset's files come at {:.1f} MB/s from the disk; the step wants "
                      "{:.1f} MB/s",
                      storage.rate / 1e6, storage.batch_bytes / std::max(stages.step, 1e-9) / 1e6)});
-  const bool saturated =
-      storage.rate > 0 && storage.rate_of_four < limits::readers_scale * storage.rate;
-  const int64_t needed = workers_needed(figures, stages.others_than_host());
-  if (!saturated && needed > now.config.data.num_workers) {
-    found.remedy = more_workers(needed, "more readers wait at the same time");
-    const double batch = figures.host.wall / static_cast<double>(needed);
+  int64_t readers = workers_needed(figures, stages.others_than_host());
+  if (storage.useful_readers > 0) readers = std::min<int64_t>(readers, storage.useful_readers);
+  if (const Remedy kept = kept_sound(now); now.decodes && !kept.empty()) {
+    found.remedy = kept;
+    found.expected_gain = gain_of(figures, stages.others_than_host());
+  } else if (readers > now.config.data.num_workers) {
+    found.remedy = more_workers(readers, "more readers wait at the same time");
+    const double batch = figures.host.wall / static_cast<double>(readers);
     found.expected_gain = gain_of(figures, std::max(batch, stages.others_than_host()));
   } else {
     // Mels are read instead of sound: as many bytes as they are moved in.

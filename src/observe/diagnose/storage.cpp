@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "observe/diagnose/thresholds.h"
 #include "util/clock.h"
 
 namespace tandem {
@@ -56,15 +57,23 @@ void drop_from_cache(const std::vector<std::string>& files, double seconds) {
 }
 
 ColdRead read_cold(const std::vector<std::string>& all, double seconds) {
-  constexpr size_t most = 48;
+  constexpr size_t most = 192;
   ColdRead cold;
   if (all.empty()) return cold;
   std::vector<std::string> files;
   const size_t count = std::min(most, all.size());
   for (size_t i = 0; i < count; ++i) files.push_back(all[i * all.size() / count]);
   cold.rate = rate_with(files, 1, seconds, cold.bytes);
-  uint64_t bytes = 0;
-  cold.rate_of_four = rate_with(files, 4, seconds, bytes);
+  cold.useful_readers = 1;
+  double fewer = cold.rate;
+  for (const int readers : {4, 16, 64}) {
+    uint64_t bytes = 0;
+    const double rate = rate_with(files, readers, seconds, bytes);
+    if (readers == 4) cold.rate_of_four = rate;
+    if (rate < limits::readers_scale * fewer) break;
+    cold.useful_readers = readers;
+    fewer = rate;
+  }
   return cold;
 }
 

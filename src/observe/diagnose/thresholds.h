@@ -30,8 +30,8 @@ inline constexpr double cores_for_workers = 0.9;
 // Workers are asked for so that they take this share of a step: some room for jitter.
 inline constexpr double room_for_workers = 0.8;
 inline constexpr int most_workers = 64;  // more only stand in line, on any disk
-// Four readers are this many times as fast as one where it is the wait for each file that counts
-// (more workers help); less where the disk's own rate is the limit (they do not).
+// Four times as many readers are this many times as fast where it is the wait for each file that
+// counts (more workers help); less where the disk's own rate is the limit (they do not).
 inline constexpr double readers_scale = 1.5;
 // A series repeats itself when it is at least so like itself a period later; noise reaches this
 // once in thousands of series of fifty.
