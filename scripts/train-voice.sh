@@ -121,9 +121,11 @@ if wanted prepare && ! done_before prepare "$tokens $made"; then
   if [ "$kind" = english ]; then
     "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
   else
-    tables=("$corpus/train/pieces.jsonl")
-    [ "$made" = 0 ] || tables+=("$corpus/train/made.jsonl")
-    cat "${tables[@]}" >"$corpus/train/all.jsonl"
+    cp "$corpus/train/pieces.jsonl" "$corpus/train/all.jsonl"
+    # Pieces overlap. All of them beside made speech would be learned by heart before it is learned to read; they come
+    # again when the one voice is learned.
+    [ "$made" = 0 ] || { awk 'NR % 6 == 1' "$corpus/train/pieces.jsonl"; cat "$corpus/train/made.jsonl"; } \
+      >"$corpus/train/all.jsonl"
     "$tandem" prepare "$corpus/train/all.jsonl" --language "$language" --train-tokenizer "$tokens" --quick \
       --out "$corpus/train/tandem.index"
     for table in pieces validation; do
