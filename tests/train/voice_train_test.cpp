@@ -232,6 +232,15 @@ TEST(VoiceTraining, SaysWhatTheGptReadsAndWhereTheVoiceComesFrom) {
   };
   EXPECT_EQ(fact("codes it reads"), "10 % replaced by others") << "its GPT was not trained yet";
   EXPECT_EQ(fact("voice from"), "another clip of the speaker in the batch");
+  EXPECT_EQ(fact("decoded sound"), "none: every clip is plain WAV");
+  config.data.use_native_loading = false;
+  EXPECT_TRUE(fact("decoded sound").ends_with(" at most kept in memory")) << fact("decoded sound");
+  config.data.decoded_memory = 1;
+  EXPECT_TRUE(fact("decoded sound").starts_with("1.0 MiB at most kept in memory of "))
+      << fact("decoded sound");
+  config.data.decoded_memory = 0;
+  EXPECT_EQ(fact("decoded sound"), "not kept: every epoch decodes");
+  config.data.use_native_loading = true;
   config.training.compat = "coqui";
   EXPECT_EQ(fact("codes it reads"), "the clips'");
   EXPECT_EQ(fact("voice from"), "a slice of the clip");

@@ -25,6 +25,7 @@ class KeptSounds {
 
   bool full() const { return full_; }  // something did not fit
   int64_t bytes() const { return bytes_; }
+  int64_t most_bytes() const { return most_bytes_; }
 
  private:
   struct Sound;

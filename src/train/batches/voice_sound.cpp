@@ -1,6 +1,11 @@
 #include "train/batches/voice_sound.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "tandem/config.h"
+#include "util/text.h"
 
 namespace tandem {
 
@@ -29,6 +34,21 @@ double seconds_of(const SpeechFeed& feed) {
     for (const int64_t clip : bucket.clips)
       sum += feed.corpus.lengths()[static_cast<size_t>(clip)].seconds;
   return sum;
+}
+
+std::string kept_sound_words(const SpeechFeed& feed) {
+  const ClipIndex& index = feed.corpus.index();
+  int64_t bytes = 0;  // four a sample; two are enough where a file has 16 bits
+  for (const Bucket& bucket : feed.order.buckets())
+    for (const int64_t clip : bucket.clips)
+      if (!feed.batches.options().native || !lower(index.full_path(clip)).ends_with(".wav"))
+        bytes += index[clip].frames * static_cast<int64_t>(sizeof(float));
+  if (bytes == 0) return "none: every clip is plain WAV";
+  const int64_t room = feed.kept.most_bytes();
+  if (room == 0) return "not kept: every epoch decodes";
+  return fmt::format(
+      "{} at most kept in memory{}", format_bytes(static_cast<uint64_t>(std::min(bytes, room))),
+      bytes > room ? fmt::format(" of {}", format_bytes(static_cast<uint64_t>(bytes))) : "");
 }
 
 }  // namespace tandem

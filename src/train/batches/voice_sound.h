@@ -17,4 +17,7 @@ ClipBounds voice_bounds(const XttsConfig& config);
 
 double seconds_of(const SpeechFeed& feed);  // of the clips in its order
 
+// What of its clips' decoded sound stays in memory, for people.
+std::string kept_sound_words(const SpeechFeed& feed);
+
 }  // namespace tandem

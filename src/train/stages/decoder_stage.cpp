@@ -135,6 +135,7 @@ std::vector<std::pair<std::string, std::string>> DecoderStage::facts() const {
                        seconds_of(*training_.feed) / 3600, training_.feed->order.buckets().size())},
           {"validation",
            validation_.feed ? fmt::format("{} clips", validation_.feed->order.clips()) : "none"},
+          {"decoded sound", kept_sound_words(*training_.feed)},
           {"window", fmt::format("{} codes, {:.2f} s", training.segment_codes,
                                  static_cast<double>(judged) / parts_.xtts.config.output_rate)},
           {"own codes", fmt::format("{:.0f} % of clips", 100 * training.own_codes_share)},

@@ -162,6 +162,7 @@ std::vector<std::pair<std::string, std::string>> DvaeStage::facts() const {
     rows.emplace_back("DVAE", fmt::format("new, {} codes, of which the {} most used are kept",
                                           codes, model_codes()));
   }
+  rows.emplace_back("decoded sound", kept_sound_words(*training_));
   rows.emplace_back("mel statistics", measured_ ? "measured on the corpus" : "of the model folder");
   if (selection_) {
     rows.emplace_back(

@@ -135,6 +135,7 @@ std::vector<std::pair<std::string, std::string>> GptStage::facts() const {
       {"corpus", fmt::format("{} clips, {:.2f} h, {} shapes of batches", training_->order.clips(),
                              hours_, training_->order.buckets().size())},
       {"validation", validation_ ? fmt::format("{} clips", validation_->order.clips()) : "none"},
+      {"decoded sound", kept_sound_words(*training_)},
       {"a batch holds", fmt::format("{:.0f} tokens, {:.1f} s of sound on average", tokens_a_batch_,
                                     seconds_a_batch_)},
       {"codes it reads", *learning_.code_noise > 0 ? fmt::format("{:.0f} % replaced by others",
