@@ -92,7 +92,9 @@ TEST(KeptSounds, AreKeptOnceByManyThreads) {
       for (int64_t clip = 0; clip < clips; ++clip) {
         const std::vector<float> sound(50, static_cast<float>(clip) / 32768);
         std::vector<float> out(50);
-        if (kept.copy(clip, out.data())) EXPECT_TRUE(same_bits(out, sound));
+        if (kept.copy(clip, out.data())) {
+          EXPECT_TRUE(same_bits(out, sound));
+        }
         keep(kept, clip, sound);
       }
     });
