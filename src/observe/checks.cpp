@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "util/host_memory.h"
@@ -23,18 +22,6 @@ constexpr uint64_t gib = uint64_t{1} << 30;
 std::pair<int64_t, int64_t> parse_version(const std::string& text) {
   const auto parts = split(text, '.');
   return {parse_int(parts[0]).value_or(0), parts.size() > 1 ? parse_int(parts[1]).value_or(0) : 0};
-}
-
-// What the control group of this process may take; as good as no limit where there is none.
-uint64_t container_limit() {
-  constexpr uint64_t none = ~uint64_t{0};
-  for (const char* file :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream stream(file);
-    uint64_t bytes = 0;
-    if (stream >> bytes && bytes > 0) return bytes;
-  }
-  return none;
 }
 
 }  // namespace
@@ -161,7 +148,7 @@ Check check_shared_memory(const std::string& folder) {
 Check check_host_memory() {
   const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t allowed = container_limit();
+  const uint64_t allowed = control_group_limit();
   const uint64_t whole = std::min(pages * page, allowed);
   Check check{.name = "memory",
               .found = fmt::format("{}{}, {} free", format_bytes(whole),
