@@ -36,15 +36,17 @@ size=${SIZE:-normal} precision=${PRECISION:-bf16} music=${MUSIC:-small} two=(--s
 voice=(--stage gpt --model-size "$size" --precision "$precision" training.val_step=100000 training.save_step=100000
        observe.sample_count=0 observe.sample_step=0)
 
-tests() {  # eight shards at once (most wait for references on the CPU, each on its own share of the cores); tests that need
-           # a fresh CUDA start a child each
-  local program=${GPU_TESTS:-$(dirname "$tandem")/gpu_tests} shard pids=() code=0 threads
+tests() {  # eight shards at once (most wait for references on the CPU, each on its own share of the cores), then those
+           # that time, with nothing beside them; tests that need a fresh CUDA start a child each
+  local program=${GPU_TESTS:-$(dirname "$tandem")/gpu_tests} shard pids=() code=0 threads timed='FeedOnGpu.Training*'
   threads=$((($(nproc) + 7) / 8))
   [ -x "$program" ] || program=$(dirname "$tandem")/bin/gpu_tests
   for shard in 0 1 2 3 4 5 6 7; do
-    OMP_NUM_THREADS=$threads GTEST_TOTAL_SHARDS=8 GTEST_SHARD_INDEX=$shard "$program" >"$out/tests.$shard.log" 2>&1 & pids+=($!)
+    OMP_NUM_THREADS=$threads GTEST_TOTAL_SHARDS=8 GTEST_SHARD_INDEX=$shard "$program" "--gtest_filter=-$timed" \
+      >"$out/tests.$shard.log" 2>&1 & pids+=($!)
   done
   for shard in "${pids[@]}"; do wait "$shard" || code=1; done
+  "$program" "--gtest_filter=$timed" >"$out/tests.8.log" 2>&1 || code=1
   grep -hE '^\[  (PASSED|FAILED|SKIPPED)' "$out"/tests.?.log
   return $code
 }
