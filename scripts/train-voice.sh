@@ -121,11 +121,12 @@ if wanted prepare && ! done_before prepare "$tokens $made"; then
   if [ "$kind" = english ]; then
     "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
   else
-    cp "$corpus/train/pieces.jsonl" "$corpus/train/all.jsonl"
-    # Pieces overlap. All of them beside made speech would be learned by heart before it is learned to read; they come
-    # again when the one voice is learned.
-    [ "$made" = 0 ] || { awk 'NR % 6 == 1' "$corpus/train/pieces.jsonl"; cat "$corpus/train/made.jsonl"; } \
-      >"$corpus/train/all.jsonl"
+    if [ "$made" = 0 ]; then
+      cat "$corpus/train/pieces.jsonl"
+    else   # Pieces overlap. All of them beside made speech would be learned by heart before it is learned to read; they
+           # come again when the one voice is learned.
+      awk 'NR % 6 == 1' "$corpus/train/pieces.jsonl"; cat "$corpus/train/made.jsonl"
+    fi >"$corpus/train/all.jsonl"
     "$tandem" prepare "$corpus/train/all.jsonl" --language "$language" --train-tokenizer "$tokens" --quick \
       --out "$corpus/train/tandem.index"
     for table in pieces validation; do

@@ -9,6 +9,7 @@ import torch
 
 @contextlib.contextmanager
 def at_most(seconds):
+    """0: as long as it takes."""
     def give_up(signum, frame):
         raise TimeoutError(f"torch.compile was not ready after {seconds} s")
 

@@ -70,8 +70,8 @@ def main():
         for batch in options.batch:
             decode(model, embedding, head, batch, options.prompt, 5, draw)
             seconds = decode(model, embedding, head, batch, options.prompt, options.codes, draw)
-            result["eager"][str(batch)] = batch * options.codes / seconds
-            compiled.tell(f"eager, {batch} at once: {batch * options.codes / seconds:.0f} codes/s")
+            result["eager"][str(batch)] = rate = batch * options.codes / seconds
+            compiled.tell(f"eager, {batch} at once: {rate:.0f} codes/s")
         if options.compile:
             result["compile"] = {}
             try:
@@ -83,8 +83,8 @@ def main():
                         decode_static(*words, 6, draw)  # compiles and captures
                         cache.reset()
                         seconds = decode_static(*words, options.codes, draw)
-                        result["compile"][str(batch)] = batch * options.codes / seconds
-                        compiled.tell(f"compiled, {batch} at once: {batch * options.codes / seconds:.0f} codes/s")
+                        result["compile"][str(batch)] = rate = batch * options.codes / seconds
+                        compiled.tell(f"compiled, {batch} at once: {rate:.0f} codes/s")
             except Exception as error:  # it does not run with every pair of versions: say so, do not hide it
                 result["compile_error"] = f"{type(error).__name__}: {error}"[:300]
     print(json.dumps(result))

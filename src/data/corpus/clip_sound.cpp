@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "util/text.h"
+
 namespace tandem {
 
 std::unique_ptr<AudioFile> open_clip(const ClipIndex& index, int64_t row, bool native) {
@@ -22,5 +24,7 @@ std::unique_ptr<AudioFile> open_clip(const ClipIndex& index, int64_t row, bool n
   }
   return file;
 }
+
+bool is_plain_wav(const std::string& path) { return lower(path).ends_with(".wav"); }
 
 }  // namespace tandem

@@ -12,4 +12,7 @@ namespace tandem {
 // when the sound is not as long or of another rate than the index says.
 std::unique_ptr<AudioFile> open_clip(const ClipIndex& index, int64_t row, bool native = true);
 
+// By its ending: nothing of it has to be decoded.
+bool is_plain_wav(const std::string& path);
+
 }  // namespace tandem

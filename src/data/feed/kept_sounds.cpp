@@ -27,7 +27,6 @@ bool fits_sixteen_bits(const float* samples, int64_t count) {
 struct KeptSounds::Sound {
   std::vector<int16_t> small;
   std::vector<float> exact;
-  int64_t bytes = 0;
 };
 
 KeptSounds::KeptSounds(int64_t clips, int64_t most_bytes)
@@ -63,7 +62,6 @@ void KeptSounds::keep(int64_t clip, const float* samples, int64_t count) {
     return;
   }
   auto sound = std::make_unique<Sound>();
-  sound->bytes = bytes;
   if (small) {
     sound->small.resize(static_cast<size_t>(count));
     std::transform(samples, samples + count, sound->small.begin(),

@@ -158,10 +158,7 @@ void launch_pair(const ConvCall& first, const ConvCall& second, int slots, cudaS
 
 }  // namespace
 
-bool hopper_conv_runs() {
-  return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
-         device_attribute(cudaDevAttrComputeCapabilityMinor) == 0;
-}
+bool hopper_conv_runs() { return is_hopper(); }
 
 void launch_hopper_conv(const ConvCall& call, cudaStream_t stream) {
   const int width = call.columns / call.rate;  // a block's columns are of one phase

@@ -15,6 +15,12 @@ inline int device_attribute(cudaDeviceAttr which) {  // of the current device
   return value;
 }
 
+// Kernels in the dialect of compute capability 9.0 (sm_90a) run there alone.
+inline bool is_hopper() {
+  return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
+         device_attribute(cudaDevAttrComputeCapabilityMinor) == 0;
+}
+
 __device__ inline void await_predecessor() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

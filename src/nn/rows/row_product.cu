@@ -225,8 +225,6 @@ void launch_half(const RowProduct& call, cudaStream_t stream) {
   const size_t room = shared_memory_of_a_block();
   const bool near_fits = sizeof(H) * row_block * call.inner + 1024 <= room;
   const bool large_fits = sizeof(float) * warps * 64 * 64 <= room;
-  const bool hopper = device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
-                      device_attribute(cudaDevAttrComputeCapabilityMinor) == 0;
   if (call.norm_input) {
     call.inner <= 1024 ? launch_tiles<H, 1, 2, 4, 1, 2, true>(call, stream)
                        : launch_tiles<H, 1, 2, 4, 2, 2, true>(call, stream);
@@ -237,7 +235,7 @@ void launch_half(const RowProduct& call, cudaStream_t stream) {
     launch_tiles<H, 1, 1, 8, 0, 2, false>(call, stream);
   } else if (call.rows <= 32) {
     launch_tiles<H, 2, 2, 2, 0, 2, false>(call, stream);
-  } else if (hopper && blocks_of(call, 4, 4) >= enough_blocks) {
+  } else if (is_hopper() && blocks_of(call, 4, 4) >= enough_blocks) {
     launch_hopper_rows(call, stream);
   } else if (large_fits && blocks_of(call, 4, 8) >= enough_blocks) {
     launch_tiles<H, 4, 8, 1, 0, 1, false>(call, stream);

@@ -45,6 +45,12 @@ Remedy look_at_data(const Circumstances& now, const std::string& why) {
   return {.command = {"doctor", "--data", data_of(now)}, .why = why};
 }
 
+Remedy less_decoding(const Circumstances& now, const std::string& what_data_shows) {
+  Remedy remedy = nothing_to_decode(now, "what is cached is not decoded again");
+  if (remedy.empty()) remedy = kept_sound(now);
+  return remedy.empty() ? look_at_data(now, what_data_shows) : remedy;
+}
+
 int64_t workers_needed(const Figures& figures, double target) {
   const double needed = figures.host.wall / (limits::room_for_workers * std::max(target, 1e-6));
   return static_cast<int64_t>(

@@ -38,6 +38,8 @@ Remedy cached_features(const Circumstances& now, const std::string& why);
 // The GPT hears its clips all the same: its cache saves the preparation alone.
 Remedy nothing_to_decode(const Circumstances& now, const std::string& why);
 Remedy kept_sound(const Circumstances& now);  // empty: as much as fits is kept already
+// The first of these that there is, else a look at the data.
+Remedy less_decoding(const Circumstances& now, const std::string& what_data_shows);
 Remedy look_at_data(const Circumstances& now, const std::string& why);
 // Workers that read and decode a batch in the time the rest takes, with some room.
 int64_t workers_needed(const Figures& figures, double target);

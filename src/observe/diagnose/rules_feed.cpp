@@ -48,12 +48,9 @@ Diagnosis recorded_stage(const Figures& figures, const Circumstances& now) {
     } else {
       found.verdict = Bottleneck::decode_bound;
       found.remedy = data.use_native_loading
-                         ? nothing_to_decode(now, "what is cached is not decoded again")
+                         ? less_decoding(now, "shows the formats and how fast the disk is")
                          : Remedy{.settings = {"data.use_native_loading=true"},
                                   .why = "the native reader is faster than the general decoder"};
-      if (found.remedy.empty()) found.remedy = kept_sound(now);
-      if (found.remedy.empty())
-        found.remedy = look_at_data(now, "shows the formats and how fast the disk is");
     }
   } else if (ready("prepared") < limits::queue_starves) {
     found.verdict = Bottleneck::data_device_bound;

@@ -103,10 +103,7 @@ Diagnosis host_bound(const Figures& figures, const Circumstances& now, const Sta
       found.remedy = more_workers(figures.cores, "every core decodes");
       found.expected_gain = gain_of(figures, best);
     } else {
-      found.remedy = nothing_to_decode(now, "what is cached is not decoded again");
-      if (found.remedy.empty()) found.remedy = kept_sound(now);
-      if (found.remedy.empty())
-        found.remedy = look_at_data(now, "shows the formats; WAV files need next to no decoding");
+      found.remedy = less_decoding(now, "shows the formats; WAV files need next to no decoding");
       found.expected_gain = gain_of(figures, target);
     }
   }

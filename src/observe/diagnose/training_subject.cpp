@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "data/corpus/clip_sound.h"
 #include "data/corpus/speech_corpus.h"
 #include "device/device_scope.h"
 #include "device/registry.h"
@@ -12,18 +13,9 @@
 #include "train/nan_watch.h"
 #include "train/stages/low_precision.h"
 #include "util/clock.h"
-#include "util/text.h"
 
 namespace tandem {
 namespace fs = std::filesystem;
-
-namespace {
-
-bool is_encoded(const std::string& file) {
-  return lower(fs::path(file).extension().string()) != ".wav";
-}
-
-}  // namespace
 
 Config fit_for_diagnosis(Config config) {
   const std::string data = config.data.train_data.value_or("");
@@ -64,7 +56,7 @@ Circumstances TrainingSubject::circumstances() {
                     .queue_capacity = plan_.queue_capacity,
                     .data_on_model = &data_device() == models_.front()};
   note_kept_features(now);
-  now.decodes = config_.training.stage != "bytes" && std::ranges::any_of(files(), is_encoded);
+  now.decodes = config_.training.stage != "bytes" && !std::ranges::all_of(files(), is_plain_wav);
   return now;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "data/corpus/clip_sound.h"
 #include "tandem/config.h"
 #include "util/text.h"
 
@@ -41,7 +42,7 @@ std::string kept_sound_words(const SpeechFeed& feed) {
   int64_t bytes = 0;  // four a sample; two are enough where a file has 16 bits
   for (const Bucket& bucket : feed.order.buckets())
     for (const int64_t clip : bucket.clips)
-      if (!feed.batches.options().native || !lower(index.full_path(clip)).ends_with(".wav"))
+      if (!feed.batches.options().native || !is_plain_wav(index.full_path(clip)))
         bytes += index[clip].frames * static_cast<int64_t>(sizeof(float));
   if (bytes == 0) return "none: every clip is plain WAV";
   const int64_t room = feed.kept.most_bytes();
