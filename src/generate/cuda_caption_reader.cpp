@@ -46,7 +46,7 @@ at::Tensor CudaCaptionReader::operator()(const std::vector<int64_t>& ids) {
   if (!pool_) pool_ = std::make_unique<Pool>();
   std::unique_ptr<Captured>& captured = of_length_[length];
   if (!captured) captured = capture(length);
-  captured->ids.copy_(given);
+  captured->ids.copy_(given.pin_memory(), /*non_blocking=*/true);  // nobody waits for it
   captured->graph->replay();
   return captured->states.squeeze(0);
 }

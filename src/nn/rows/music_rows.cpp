@@ -82,7 +82,7 @@ void MusicRows::release() {
   shape_ = {};
   x_ = queries_ = packed_ = packed_wide_ = logits_ = place_ = position_ = own_row_ = zeros_ =
       at::Tensor();
-  new_keys_ = new_values_ = partial_ = arrived_ = text_last_ = at::Tensor();
+  new_keys_ = new_values_ = partial_ = arrived_ = text_last_ = text_cache_ = at::Tensor();
   whole_ = {};
   for (Layer& layer : layers_)
     layer.keys = layer.values = layer.key_scales = layer.value_scales = layer.text_keys =
@@ -103,8 +103,12 @@ void MusicRows::reserve(const MusicRowsShape& shape) {
       layer.key_scales = at::zeros({shape.places, heads_, shape.positions}, floats);
       layer.value_scales = at::zeros_like(layer.key_scales);
     }
-    layer.text_keys = at::zeros({shape.clips, heads_, shape.text, pad_}, halves);
-    layer.text_values = at::zeros_like(layer.text_keys);
+  }
+  text_cache_ = at::zeros(
+      {static_cast<int64_t>(layers_.size()), 2, shape.clips, heads_, shape.text, pad_}, halves);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i].text_keys = text_cache_[static_cast<int64_t>(i)][0];
+    layers_[i].text_values = text_cache_[static_cast<int64_t>(i)][1];
   }
   x_ = at::zeros({room, width_}, floats);
   queries_ = at::zeros({room, heads_, pad_}, floats);
@@ -129,20 +133,14 @@ void MusicRows::reserve(const MusicRowsShape& shape) {
 }
 
 void MusicRows::read_text(int64_t place, const at::Tensor& states) {
-  const int64_t length = states.size(0);
+  const int64_t length = states.size(0), layers = text_weights_.size(0);
   const at::Tensor seen = states.clamp(-65504, 65504).to(type_of(half_));
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const at::Tensor weights = text_weights_[static_cast<int64_t>(i)];
-    for (const int64_t which : {0, 1}) {
-      const at::Tensor& cache = which == 0 ? layers_[i].text_keys : layers_[i].text_values;
-      cache[place]
-          .narrow(1, 0, length)
-          .narrow(2, 0, head_width_)
-          .copy_(at::matmul(seen, weights[which].t())
-                     .view({length, heads_, head_width_})
-                     .transpose(0, 1));
-    }
-  }
+  // All layers at once: four launches for each of them would take longer than their work.
+  const at::Tensor all = at::matmul(seen, text_weights_.view({-1, width_}).t());
+  text_cache_.select(2, place)
+      .narrow(3, 0, length)
+      .narrow(4, 0, head_width_)
+      .copy_(all.view({length, layers, 2, heads_, head_width_}).permute({1, 2, 3, 0, 4}));
   text_last_[place].fill_(length - 1);
   text_lengths_[static_cast<size_t>(place)] = length;
 }

@@ -119,6 +119,7 @@ class MusicRows {
   Norm last_norm_;
   Product head_;
   at::Tensor text_weights_;  // [L, 2, D, D] half: keys and values of captions
+  at::Tensor text_cache_;    // [L, 2, N, H, S, head_pad]; the layers' text_keys and text_values
   at::Tensor x_, queries_, packed_, packed_wide_, logits_, place_, position_, own_row_, zeros_;
   at::Tensor new_keys_, new_values_, partial_, arrived_, text_last_;
   WholeStepMemory whole_;
