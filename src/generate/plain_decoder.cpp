@@ -41,6 +41,7 @@ class PlainDecoder final : public SpeechDecoder {
   }
 
   void start(const std::vector<DecodeStart>& starts) override {
+    DeviceScope scope(device_);
     std::vector<DrawnCode> drawn;
     for (const DecodeStart& start : starts) {
       State& state = states_[static_cast<size_t>(start.place)];
@@ -63,6 +64,7 @@ class PlainDecoder final : public SpeechDecoder {
   }
 
   void step(const std::vector<int>& places) override {
+    DeviceScope scope(device_);
     std::vector<int> speaking;
     std::vector<int64_t> rows, positions, codes, steps;
     for (const int place : places) {
@@ -93,6 +95,7 @@ class PlainDecoder final : public SpeechDecoder {
     return drawn;
   }
   at::Tensor latents(int place, int64_t first, int64_t count) override {
+    DeviceScope scope(device_);
     return latents_[place].narrow(0, first, count).clone();
   }
   int64_t most_queued() const override { return 1; }
@@ -134,7 +137,6 @@ class PlainDecoder final : public SpeechDecoder {
     if (!start.begins_with_a_voice()) return;
     const int64_t slot = voices_.keep(numbers(voice_of(start)));
     if (slot < 0) return;
-    DeviceScope scope(device_);
     std::vector<at::Tensor>& kept = kept_[static_cast<size_t>(slot)];
     kept.clear();
     for (size_t layer = 0; layer < keys_.size(); ++layer)
@@ -166,7 +168,6 @@ class PlainDecoder final : public SpeechDecoder {
   // [R, D] -> [R, D] behind both norms.
   at::Tensor trunk(const at::Tensor& inputs, const std::vector<int64_t>& places,
                    const std::vector<int64_t>& positions) {
-    DeviceScope scope(device_);
     const int64_t rows = inputs.size(0), width = inputs.size(1), heads = gpt_.size.heads;
     at::Tensor x = inputs.contiguous().clone();
     for (size_t layer = 0; layer < gpt_.blocks.size(); ++layer) {

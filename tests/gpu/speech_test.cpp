@@ -377,6 +377,26 @@ TEST(GpuSpeech, Float32OnTheGpuDrawsWhatTheCpuDraws) {
   });
 }
 
+// All of it stands in one stream: a device that is busy when the decoder begins changes nothing.
+TEST(GpuSpeech, Float32DrawsTheSameBehindOtherWork) {
+  IN_CHILD({
+    LogicalDevice& device = first_gpu();
+    at::NoGradGuard no_gradients;
+    const Xtts model = lively_model(xtts_preset("tiny"));
+    const auto gpu = make_plain_decoder(model.gpt, device, 2);
+    LogicalDevice& host = DeviceRegistry::get().cpu();
+    const auto cpu = make_plain_decoder(model.gpt, host, 2);
+    {
+      DeviceScope scope(device);
+      at::Tensor x = at::zeros({8192, 8192}, scope.options());
+      for (int i = 0; i < 20; ++i) x = at::mm(x, x);  // tens of milliseconds each
+    }
+    const auto ours = decode_texts(*gpu, device, model, 0, 2, 1, 12);
+    const auto reference = decode_texts(*cpu, host, model, 0, 2, 1, 12);
+    for (size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(ours[i].codes, reference[i].codes);
+  });
+}
+
 TEST(GpuSpeech, SoundIsNearTheReferenceAndWindowsEqualOnePass) {
   IN_CHILD({
     LogicalDevice& device = first_gpu();
