@@ -90,12 +90,12 @@ def speak(job: tuple[pathlib.Path, str]) -> float:
     return len(samples) / HIBARI_RATE
 
 
-def speak_russian(job: tuple[pathlib.Path, str]) -> float:
-    place, text = job
+def speak_russian(job: tuple[pathlib.Path, str, int]) -> float:
+    place, text, reading = job
     done = seconds_of(place)
     if done:
         return done
-    samples, rate = made_russian.speak(text)
+    samples, rate = made_russian.speak(text, reading)
     write_sound(place, samples, rate)
     return len(samples) / rate
 
@@ -162,16 +162,17 @@ def make_russian(options: argparse.Namespace) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     started, seconds, rows, batch = time.monotonic(), 0.0, [], 64 * options.jobs
     texts = made_russian.read_sentences(options.fortunes)
+    readings = [(text, reading) for reading in range(len(made_russian.VOICES)) for text in texts]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for first in range(0, len(texts), batch):  # until there is enough
+        for first in range(0, len(readings), batch):  # until there is enough
             if seconds >= options.hours * 3600:
                 break
-            jobs = [(folder / f"made_{i + 1:05d}.{options.format}", text)
-                    for i, text in enumerate(texts[first:first + batch], first)]
-            for (place, text), length in zip(jobs, pool.map(speak_russian, jobs)):
+            jobs = [(folder / f"made_{i + 1:05d}.{options.format}", *which)
+                    for i, which in enumerate(readings[first:first + batch], first)]
+            for (place, text, reading), length in zip(jobs, pool.map(speak_russian, jobs)):
                 seconds += length
                 rows.append({"audio_filepath": f"made/{place.name}", "duration": round(length, 4), "text": text,
-                             "speaker": f"espeak-{made_russian.voice_of(text)}"})
+                             "speaker": f"espeak-{made_russian.voice_of(text, reading)}"})
     phrases.write_manifest(options.folder / "train/made.jsonl", rows)
     report("made", rows, seconds, folder, time.monotonic() - started)
 
