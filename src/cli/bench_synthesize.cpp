@@ -66,6 +66,10 @@ Figure fact(const char* name, const char* unit, const nlohmann::json& value) {
   return figure;
 }
 
+std::vector<double> known(double value) {
+  return value > 0 ? std::vector{value} : std::vector<double>();
+}
+
 BenchRow row_of(const BatchRate& rate, const nlohmann::json& peer) {
   const std::string batch = std::to_string(rate.batch);
   BenchRow row{.path = {"batches", batch}, .table = "texts at once", .label = batch};
@@ -77,6 +81,10 @@ BenchRow row_of(const BatchRate& rate, const nlohmann::json& peer) {
   Figure compiled = fact("peer_compiled", "codes/s", peer_rate(peer, "compile", rate.batch));
   compiled.title = "peer compiled";
   row.figures.push_back(std::move(compiled));
+  row.figures.push_back({.name = "gpt_codes_per_second",
+                         .unit = "codes/s",
+                         .title = "tandem's GPT alone",
+                         .values = known(rate.gpt_codes_per_second)});
   row.figures.push_back({.name = "times_real_time",
                          .unit = "",
                          .title = "times real time",
@@ -85,8 +93,7 @@ BenchRow row_of(const BatchRate& rate, const nlohmann::json& peer) {
   row.figures.push_back({.name = "peak_memory_bytes",
                          .unit = "bytes",
                          .better = Better::lower,
-                         .values = rate.peak_memory_bytes > 0 ? std::vector{rate.peak_memory_bytes}
-                                                              : std::vector<double>()});
+                         .values = known(rate.peak_memory_bytes)});
   return row;
 }
 

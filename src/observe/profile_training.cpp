@@ -209,17 +209,19 @@ class TrainingProfile {
     both.stop(profile_.operations, profile_.kernels);
   }
 
-  // Seconds a step.
+  // Seconds a step. A GPU that has rested is faster until it meets its power limit, and it rests
+  // while a trace begins and ends: as many steps go before those that count.
   double again(bool recorded) {
     const int64_t steps = std::clamp<int64_t>(options_.steps, 2, 10);
-    const int64_t first = next_step_;
-    next_step_ += steps;
+    const int64_t first = next_step_ + steps;
+    next_step_ += 2 * steps;
     std::vector<double> seconds(replicas_.size());
     on_ranks([&](size_t rank) {
       std::optional<StepRecorder> recorder;
       if (recorded) recorder.emplace(*profile_.replicas[rank].device, origin_, steps);
       const auto next = [&](int64_t) { return &last_batches_[rank]; };
       const bool cuda = profile_.replicas[rank].device->kind() == DeviceKind::cuda;
+      if (cuda) take_steps(rank, first - steps, steps, next, nullptr);
       const double start = seconds_of_work(cuda, /*whole_program=*/false);
       take_steps(rank, first, steps, next, recorder ? &*recorder : nullptr);
       const double took = seconds_of_work(cuda, /*whole_program=*/false) - start;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
@@ -66,28 +67,61 @@ double measured_bandwidth(LogicalDevice& device) {
   return rounds * 2.0 * static_cast<double>(from.nbytes()) / seconds_since(start);
 }
 
-// The GPT alone: steps of one sequence, as many queued ahead as the decoder likes.
+std::unique_ptr<SpeechDecoder> decoder_for(const Xtts& model, LogicalDevice& device,
+                                           const SpeechBenchOptions& options, int64_t places,
+                                           const FewRows& few_rows = {}) {
+  const bool bf16 = options.precision == SpeechPrecision::bf16;
+  return make_cuda_decoder(model.gpt, device, places, bf16 ? "bf16" : "fp16", few_rows);
+}
+std::vector<DecodeStart> starts_of(const Xtts& model, const Voice& voice,
+                                   const SpeechBenchOptions& options, int places) {
+  std::vector<DecodeStart> starts;
+  for (int place = 0; place < places; ++place) {
+    const auto seed = static_cast<uint64_t>(place + 1);
+    const SpeechRequest request = request_of(model, voice, options, seed);
+    starts.push_back({.place = place,
+                      .prompt = model.gpt.prompt(request.text_ids, voice.conditioning).squeeze(0),
+                      .sampling = request.sampling,
+                      .key = draw_key(seed),
+                      .max_codes = options.codes});
+  }
+  return starts;
+}
+// Steps of all places, as many queued ahead as the decoder likes.
+void decode_steps(SpeechDecoder& decoder, int places, int64_t steps) {
+  std::vector<int> all(static_cast<size_t>(places));
+  std::iota(all.begin(), all.end(), 0);
+  for (int64_t i = 0; i < steps; ++i) {
+    decoder.step(all);
+    if (decoder.queued() > static_cast<size_t>(decoder.most_queued())) decoder.collect();
+  }
+  while (decoder.queued() > 0) decoder.collect();
+}
+// Seconds a step of one text.
 double step_seconds(const Xtts& model, LogicalDevice& device, const Voice& voice,
                     const SpeechBenchOptions& options, const FewRows& few_rows) {
-  const auto decoder = make_cuda_decoder(
-      model.gpt, device, 1, options.precision == SpeechPrecision::bf16 ? "bf16" : "fp16", few_rows);
-  const SpeechRequest request = request_of(model, voice, options, 1);
-  decoder->start({{.place = 0,
-                   .prompt = model.gpt.prompt(request.text_ids, voice.conditioning).squeeze(0),
-                   .sampling = request.sampling,
-                   .key = draw_key(1),
-                   .max_codes = options.codes}});
-  decoder->collect();
-  decoder->step({0});
-  decoder->collect();
+  const auto decoder = decoder_for(model, device, options, 1, few_rows);
+  decoder->start(starts_of(model, voice, options, 1));
+  decode_steps(*decoder, 1, 1);
   const Clock::time_point start = Clock::now();
   const int64_t steps = options.codes - 4;
-  for (int64_t i = 0; i < steps; ++i) {
-    decoder->step({0});
-    if (decoder->queued() > static_cast<size_t>(decoder->most_queued())) decoder->collect();
-  }
-  while (decoder->queued() > 0) decoder->collect();
+  decode_steps(*decoder, 1, steps);
   return seconds_since(start) / static_cast<double>(steps);
+}
+// Codes a second of the GPT alone, prompts included: what a peer without a vocoder is held against.
+double gpt_rate(const Xtts& model, LogicalDevice& device, const Voice& voice,
+                const SpeechBenchOptions& options, int64_t batch) {
+  const auto places = static_cast<int>(batch);
+  const std::vector<DecodeStart> starts = starts_of(model, voice, options, places);
+  const auto decoder = decoder_for(model, device, options, batch);
+  double seconds = 0;
+  for (int round = 0; round < 2; ++round) {  // the first captures
+    const Clock::time_point start = Clock::now();
+    decoder->start(starts);
+    decode_steps(*decoder, places, options.codes - 1);
+    seconds = seconds_since(start);
+  }
+  return static_cast<double>(batch * options.codes) / seconds;
 }
 
 double quantile(std::vector<double> values, double share) {
@@ -124,7 +158,7 @@ SpeechBench bench_speech(LogicalDevice& device, const SpeechBenchOptions& option
 
   const auto rate = [&](int64_t batch, double seconds, int64_t requests) {
     const double codes = static_cast<double>(requests * options.codes);
-    return BatchRate{batch, codes / seconds, codes * bench.code_seconds / seconds,
+    return BatchRate{batch, codes / seconds, codes * bench.code_seconds / seconds, 0,
                      static_cast<double>(device.memory().peak())};
   };
   {
@@ -150,6 +184,11 @@ SpeechBench bench_speech(LogicalDevice& device, const SpeechBenchOptions& option
     run_batch(engine, model, voice, options, captures ? batch : std::min<int64_t>(batch, 4));
     const int64_t requests = batch * 3;
     bench.many.push_back(rate(batch, run_batch(engine, model, voice, options, requests), requests));
+  }
+  if (half) {  // when the engines have given their memory back
+    bench.one.gpt_codes_per_second = gpt_rate(model, device, voice, options, 1);
+    for (BatchRate& rate : bench.many)
+      rate.gpt_codes_per_second = gpt_rate(model, device, voice, options, rate.batch);
   }
   return bench;
 }

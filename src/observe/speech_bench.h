@@ -1,5 +1,5 @@
 // How fast an XTTS model of a given size speaks on one device, with random weights: one stream, its
-// first sound, and many at once. Every figure includes the vocoder.
+// first sound, and many at once. Figures include the vocoder where they do not say the GPT alone.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ struct SpeechBenchOptions {
 struct BatchRate {
   int64_t batch = 1;
   double codes_per_second = 0, times_real_time = 0;
+  double gpt_codes_per_second = 0;  // without the vocoder; 0 where not measured
   double peak_memory_bytes = 0;
 };
 
