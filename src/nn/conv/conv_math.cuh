@@ -5,6 +5,7 @@
 
 #include "nn/conv/conv_kernels.h"
 #include "nn/rows/row_math.cuh"
+#include "nn/shared_memory.cuh"
 
 namespace tandem {
 
@@ -38,7 +39,7 @@ __device__ inline int reflected(int t, int length, int reach) {
 
 __device__ inline uint4 load_matrix(const __half* from) {
   uint4 tile;
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(from));
+  const uint32_t address = shared_address(from);
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(tile.x), "=r"(tile.y), "=r"(tile.z), "=r"(tile.w)
                : "r"(address));

@@ -1,9 +1,10 @@
 // Hopper's products of halves by a warp group, both sides in shared memory without a swizzle: 8
-// rows of 8 channels (16 bytes) stand together, so that a side may begin at any row. And the way of
-// bytes to shared memory that a barrier there counts.
+// rows of 8 channels (16 bytes) stand together, so that a side may begin at any row.
 #pragma once
 
 #include <cstdint>
+
+#include "nn/shared_memory.cuh"
 
 namespace tandem {
 
@@ -44,42 +45,6 @@ __device__ inline void multiply_sides(float (&d)[64], uint64_t a, uint64_t b) {
       : TANDEM_EIGHT(d, 0), TANDEM_EIGHT(d, 8), TANDEM_EIGHT(d, 16), TANDEM_EIGHT(d, 24),
         TANDEM_EIGHT(d, 32), TANDEM_EIGHT(d, 40), TANDEM_EIGHT(d, 48), TANDEM_EIGHT(d, 56)
       : "l"(a), "l"(b));
-}
-
-// What threads wrote to shared memory is seen by products after this and a barrier.
-__device__ inline void show_to_products() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-// Barriers of 8 bytes in shared memory.
-__device__ inline void init_barrier(uint32_t barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-__device__ inline void show_barriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ inline void arrive_at(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-// Arrives, and `bytes` are to come.
-__device__ inline void expect_bytes(uint32_t barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-               : "memory");
-}
-__device__ inline void await_phase(uint32_t barrier, int parity) {
-  asm volatile(
-      "{ .reg .pred p;\n"
-      "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
-      "@!p bra again; }" ::"r"(barrier),
-      "r"(parity)
-      : "memory");
-}
-__device__ inline void bring_bytes(uint32_t to, const void* from, int bytes, uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(to),
-      "l"(from), "r"(bytes), "r"(barrier)
-      : "memory");
 }
 
 }  // namespace tandem

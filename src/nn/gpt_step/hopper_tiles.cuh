@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "nn/shared_memory.cuh"
+
 namespace tandem {
 
 constexpr int tile_side = 64;
@@ -17,10 +19,6 @@ constexpr int tile_bytes = tile_side * tile_side * 2;
 constexpr int warpgroup_threads = 128;
 
 using Accumulator = float[32];
-
-__device__ inline uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
 
 // 16-byte chunk `chunk` of row `row` of a tile.
 __device__ inline uint32_t chunk_offset(int row, int chunk) {

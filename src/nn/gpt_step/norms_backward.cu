@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAException.h>
 
 #include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/shared_memory.cuh"
 #include "nn/work_note.h"
 
 namespace tandem {
@@ -107,8 +108,7 @@ struct RowsAhead {
           const int column = 8 * thread + 1024 * j;
           if (column >= width) continue;
           const bf16* from = matrix[m] + static_cast<int64_t>(place) * width + column;
-          const auto to = static_cast<uint32_t>(
-              __cvta_generic_to_shared(mine + (stage * 3 + m) * width + column));
+          const uint32_t to = shared_address(mine + (stage * 3 + m) * width + column);
           asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
         }
     }

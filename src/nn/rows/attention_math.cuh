@@ -8,6 +8,7 @@
 
 #include "nn/rows/music_kernels.h"
 #include "nn/rows/row_math.cuh"
+#include "nn/shared_memory.cuh"
 
 namespace tandem {
 
@@ -151,7 +152,7 @@ __device__ inline void wait_for_cluster() {
 __device__ inline uint32_t address_in_block(const void* here, int rank) {
   uint32_t there = 0;
 #if __CUDA_ARCH__ >= 900
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(here));
+  const uint32_t address = shared_address(here);
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
 #endif
   return there;

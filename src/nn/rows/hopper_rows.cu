@@ -27,8 +27,7 @@ struct BlockRing {
 
   __device__ BlockRing(const RowProduct& call, const unsigned char* shared,
                        const uint64_t* barriers)
-      : ring(static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
-        full(static_cast<uint32_t>(__cvta_generic_to_shared(barriers))) {
+      : ring(shared_address(shared)), full(shared_address(barriers)) {
     const int lane = threadIdx.x % 32;
     if (lane == 0) {
       for (int i = 0; i < slots; ++i) init_barrier(full + 8 * i, 1);

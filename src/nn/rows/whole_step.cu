@@ -240,8 +240,8 @@ class Step {
     if (threadIdx.x == 0) {
       for (const Store* store : {&qkv_, &narrow_, &expand_, &contract_}) store->prepare();
 #if __CUDA_ARCH__ >= 900
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      show_barriers();
+      show_to_products();
 #endif
     }
     read_layer(0);

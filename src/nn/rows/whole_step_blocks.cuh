@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "nn/shared_memory.cuh"
+
 namespace tandem::whole {
 
 // Words go from block to block through memory that holds `nothing_yet` until they are written, so
@@ -86,42 +88,25 @@ __device__ inline void call_for_line(const void* address) {
 class Store {
  public:
   __device__ Store(void* memory, uint64_t* full)
-      : memory_(static_cast<uint32_t>(__cvta_generic_to_shared(memory))),
-        full_(static_cast<uint32_t>(__cvta_generic_to_shared(full))) {}
+      : memory_(shared_address(memory)), full_(shared_address(full)) {}
 
   __device__ void prepare() const {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(full_) : "memory");
+    init_barrier(full_, 1);
 #endif
   }
-  // All that was read of it has been read. Weights are read once a step, so they are the first to
-  // leave the second-level cache: what blocks hand to each other stays.
+  // All that was read of it has been read. Weights are read once a step: what blocks hand to each
+  // other is to stay in the cache.
   __device__ void fill(const void* from, uint32_t bytes) const {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full_), "r"(bytes)
-                 : "memory");
-    uint64_t policy;
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
-        "[%0], [%1], %2, [%3], %4;" ::"r"(memory_),
-        "l"(from), "r"(bytes), "r"(full_), "l"(policy)
-        : "memory");
+    expect_bytes(full_, static_cast<int>(bytes));
+    bring_bytes_once(memory_, from, static_cast<int>(bytes), full_);
 #endif
   }
   // By all threads: it is full.
   __device__ void await() {
 #if __CUDA_ARCH__ >= 900
-    uint32_t done = 0;
-    while (!done) {
-      asm volatile(
-          "{\n.reg .pred p;\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, p;\n}"
-          : "=r"(done)
-          : "r"(full_), "r"(turn_)
-          : "memory");
-    }
+    await_phase_in_a_loop(full_, turn_);
 #endif
     turn_ ^= 1;
   }
