@@ -9,20 +9,22 @@
 #   --hours H         of made speech (english; default 37)
 #   --format F        flac, opus (24 kbit/s) or wav (default flac)
 #   --size S          model size (default small)
-#   --made H          russian: learn to read from H hours of made speech first (espeak-ng; default 0)
+#   --made H          russian: learn to read from H hours of made speech too (Festival, in the same voice; up to 23;
+#                     default 0)
 #   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,1500,6000, with --made
-#                     3500,6000,6000: the gpt learns the recordings alone for a quarter more)
+#                     3500,7000,6000: the gpt learns the recordings alone for a tenth more)
 #   --tokens N        of the vocabulary (default 80: near letters, so that unseen words are read by what they are made of)
 #   --only PARTS      of: corpus, prepare, train, figures, speak, judge (default all, with commas)
 #   --packages DIR    take wordnet-base_*.deb or festvox-ru_*.deb from there instead of downloading it
 #   --tandem FILE     the program (default build/bin/tandem, else dist/tandem)
 #
-# english: hibari-tts (Apache-2.0) speaks the example sentences of WordNet (free, Princeton). russian: the recordings
-# of festvox-ru (BSD-like), cut at their pauses, as a quarter of them is longer than a clip may be. Where it comes from
-# stands in DIR/corpus/SOURCES.md. A smaller corpus wants fewer steps of the GPT: once its validation loss has turned it
-# only learns the clips by heart, and its learning rate should end near there. The voice is judged as anybody would hear
-# it, with the sampling that its own config.json asks for. The corpus and the judges need the environment of
-# scripts/voice/judges.sh; on a machine without network carry DIR/corpus there and start with
+# english: hibari-tts (Apache-2.0) speaks the example sentences of WordNet (free, Princeton). russian: the recordings of
+# festvox-ru (BSD-like), cut at their pauses, as a quarter of them is longer than a clip may be; with --made also
+# sentences of fortunes-ru that Festival glues from phones of those recordings, but of none that is kept apart. Where it
+# comes from stands in DIR/corpus/SOURCES.md. A smaller corpus wants fewer steps of the GPT: once its validation loss
+# has turned it only learns the clips by heart, and its learning rate should end near there. The voice is judged as
+# anybody would hear it, with the sampling that its own config.json asks for. The corpus and the judges need the
+# environment of scripts/voice/judges.sh; on a machine without network carry DIR/corpus there and start with
 # `--only prepare,train,speak`, then bring DIR/spoken back and judge it here.
 # Exit codes: 0 done, 2 usage, 4 files or network, otherwise that of the part that failed.
 set -euo pipefail
@@ -58,7 +60,7 @@ done
 target=${target:-voice-$kind}
 language=${kind:0:2}
 [ -n "$steps" ] || case "$kind $made" in
-  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=3500,6000,6000 ;;
+  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=3500,7000,6000 ;;
 esac
 [[ $made =~ ^[0-9]+([.][0-9]+)?$ ]] || usage "--made is \`$made\`; expected hours."
 [ "$made" = 0 ] || [ "$kind" = russian ] || usage "--made is for russian; all english speech is made."
@@ -110,7 +112,10 @@ if wanted corpus && ! done_before corpus "$hours $made $format"; then
   else
     unpack festvox-ru
     also=()
-    [ "$made" = 0 ] || { unpack fortunes-ru; also=(--fortunes "$target/packages/unpacked" --hours "$made"); }
+    if [ "$made" != 0 ]; then
+      for package in fortunes-ru festival libestools2.5; do unpack $package; done
+      also=(--fortunes "$target/packages/unpacked" --hours "$made")
+    fi
     "$python" "$root/scripts/voice/make_corpus.py" russian "$corpus" --festvox "$target/packages/unpacked" \
       --format "$format" "${also[@]}"
   fi
@@ -159,11 +164,12 @@ if wanted train; then   # one after the other: each stage wants batches and a le
   spoken_by=gpt
   train_stage gpt gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.ema_decay=0.999 \
     "${learning[@]}"
-  if [ "$made" != 0 ]; then   # it can read; now the one voice
+  if [ "$made" != 0 ]; then   # it can read; now as it was said, not glued
     index=$corpus/train/pieces.index spoken_by=gpt-own
-    train_stage gpt-own gpt $((gpt_steps / 4)) --pretrained "$run/gpt/model" --batch-size 64 training.ema_decay=0.99 \
+    train_stage gpt-own gpt $((gpt_steps / 10)) --pretrained "$run/gpt/model" --batch-size 64 training.ema_decay=0.99 \
       "${little[@]}" training.learning_rate=2e-4 training.warmup_steps=100 training.code_noise=0.1
   fi
+  index=$corpus/train/tandem.index
   train_stage decoder decoder "$decoder_steps" --pretrained "$run/$spoken_by/model" --batch-size 32 \
     training.learning_rate=4e-4 training.warmup_steps=100 "training.discriminator_start=$((decoder_steps / 2))" \
     training.segment_codes=16 training.speaker_loss_weight=0

@@ -6,8 +6,8 @@ run goes on; metadata.csv is written last.
     make_corpus.py english FOLDER --wordnet DIR [--hours H]    hibari-tts speaks sentences of WordNet
     make_corpus.py russian FOLDER --festvox DIR                the recordings of festvox-ru, also cut at their pauses:
                                                                train/pieces.jsonl, train/validation.jsonl
-      --fortunes DIR            russian: espeak-ng also speaks sentences of fortunes-ru, --hours H of them, in twelve
-                                voices: train/made.jsonl
+      --fortunes DIR            russian: Festival also speaks sentences of fortunes-ru in the same voice, --hours H of
+                                them: train/made.jsonl. Packages fortunes-ru, festival and libestools2.5, unpacked
       --format flac|opus|wav    opus is 24 kbit/s (default flac)
       --unseen N                clips kept apart (default 40)
       --validation N            recordings kept to validate on (russian; default 24)
@@ -22,6 +22,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import wave
 
@@ -46,7 +47,8 @@ SOURCES = {
   copying, modification and distribution without restriction, with the notice in
   `/usr/share/doc/festvox-ru/copyright`. One speaker, 16 kHz. Marks of stress are left out of the text.
 - Made speech, where there is any (train/made): text of the Debian package fortunes-ru, copyright 2003 Pavel Maryanov,
-  GPL-2, spoken by espeak-ng (GPL-3+). Nobody was recorded.
+  GPL-2, glued from phones of the same recordings by Festival (Debian package festival, University of Edinburgh and
+  Carnegie Mellon University, BSD-like licence). Phones of recordings in `unseen` or kept to validate on are not in it.
 """,
 }
 HIBARI_RATE = 24000
@@ -90,21 +92,16 @@ def speak(job: tuple[pathlib.Path, str]) -> float:
     return len(samples) / HIBARI_RATE
 
 
-def speak_russian(job: tuple[pathlib.Path, str, int]) -> float:
-    place, text, reading = job
-    done = seconds_of(place)
-    if done:
-        return done
-    samples, rate = made_russian.speak(text, reading)
-    write_sound(place, samples, rate)
-    return len(samples) / rate
-
-
 def copy(job: tuple[pathlib.Path, pathlib.Path]) -> float:
     place, recording = job
     done = seconds_of(place)
     if done:
         return done
+    return write_again(place, recording)
+
+
+def write_again(place: pathlib.Path, recording: pathlib.Path) -> float:
+    """A WAV file in the corpus's format; seconds."""
     with wave.open(str(recording)) as file:
         rate = file.getframerate()
         samples = np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
@@ -151,34 +148,44 @@ def russian(options: argparse.Namespace) -> None:
             seconds = sum(pool.map(copy, jobs))
             write_metadata(folder.parent, rows)
             report(part, rows, seconds, folder, time.monotonic() - started)
-    cut_at_pauses(options, clips[options.unseen:], voices / "lab")
+    held = cut_at_pauses(options, clips[options.unseen:], voices / "lab")
     if options.fortunes:
-        make_russian(options)
+        make_russian(options, held | {name for name, _ in clips[:options.unseen]})
 
 
-def make_russian(options: argparse.Namespace) -> None:
-    made_russian.program()
+def make_russian(options: argparse.Namespace, apart: set[str]) -> None:
     folder = options.folder / "train/made"
     folder.mkdir(parents=True, exist_ok=True)
-    started, seconds, rows, batch = time.monotonic(), 0.0, [], 64 * options.jobs
-    texts = made_russian.read_sentences(options.fortunes)
-    readings = [(text, reading) for reading in range(len(made_russian.VOICES)) for text in texts]
+    festival = made_russian.Festival(options.fortunes, options.festvox, apart)
+    clips = list(enumerate(made_russian.read_clips(options.fortunes), 1))
+    started, seconds, rows, count = time.monotonic(), 0.0, [], 64  # of clips that one process of Festival speaks
+    some = [clips[first:first + count] for first in range(0, len(clips), count)]
+
+    def speak(few: list[tuple[int, str]]) -> list[tuple[pathlib.Path, str, float]]:
+        places = [(folder / f"made_{number:05d}.{options.format}", text) for number, text in few]
+        with tempfile.TemporaryDirectory() as drafts:
+            missing = {place: pathlib.Path(drafts) / f"{place.stem}.wav" for place, _ in places
+                       if not seconds_of(place)}
+            festival.speak([(missing[place], text) for place, text in places if place in missing])
+            for place, draft in missing.items():
+                if draft.exists():
+                    write_again(place, draft)
+        return [(place, text, seconds_of(place)) for place, text in places]
+
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for first in range(0, len(readings), batch):  # until there is enough
+        for first in range(0, len(some), 2 * options.jobs):  # until there is enough
             if seconds >= options.hours * 3600:
                 break
-            jobs = [(folder / f"made_{i + 1:05d}.{options.format}", *which)
-                    for i, which in enumerate(readings[first:first + batch], first)]
-            for (place, text, reading), length in zip(jobs, pool.map(speak_russian, jobs)):
-                seconds += length
-                rows.append({"audio_filepath": f"made/{place.name}", "duration": round(length, 4), "text": text,
-                             "speaker": f"espeak-{made_russian.voice_of(text, reading)}"})
+            for spoken in pool.map(speak, some[first:first + 2 * options.jobs]):
+                seconds += sum(length for _, _, length in spoken)
+                rows += [{"audio_filepath": f"made/{place.name}", "duration": round(length, 4), "text": text,
+                          "speaker": phrases.SPEAKER} for place, text, length in spoken if length]
     phrases.write_manifest(options.folder / "train/made.jsonl", rows)
     report("made", rows, seconds, folder, time.monotonic() - started)
 
 
-def cut_at_pauses(options: argparse.Namespace, clips: list[tuple[str, str]], labels: pathlib.Path) -> None:
-    """Pieces to train on, and whole recordings kept from them to validate on."""
+def cut_at_pauses(options: argparse.Namespace, clips: list[tuple[str, str]], labels: pathlib.Path) -> set[str]:
+    """Pieces to train on, and whole recordings kept from them to validate on, whose names it returns."""
     found = [(f"wavs/{name}.{options.format}", *phrases.phrases(text, (labels / f"{name}.lab").read_text()))
              for name, text in clips]
     fitting = [clip for clip in found if clip[2] <= phrases.LONGEST]
@@ -188,6 +195,7 @@ def cut_at_pauses(options: argparse.Namespace, clips: list[tuple[str, str]], lab
     phrases.write_manifest(options.folder / "train/pieces.jsonl", rows)
     print(f"make_corpus: {len(rows)} pieces, {sum(row['duration'] for row in rows) / 3600:.2f} h, "
           f"of {len(found) - len(held)} recordings; {len(held)} to validate on", file=sys.stderr)
+    return {pathlib.Path(clip[0]).stem for clip in held}
 
 
 def report(part: str, rows: list, seconds: float, folder: pathlib.Path, wall: float) -> None:

@@ -8,6 +8,7 @@ import re
 
 VOWELS = {"a", "aa", "ae", "ay", "e", "ee", "i", "ii", "o", "oo", "u", "uu", "y", "yy", "ur"}  # of the labels
 LETTERS = re.compile("[аеёиоуыэюя]", re.I)
+SPEAKER = "festvox"
 SHORTEST_PAUSE, BEFORE, AFTER = 0.12, 0.15, 0.25  # seconds; of silence around a piece
 SHORTEST, LONGEST = 0.7, 11.6  # seconds of a piece; what `tandem prepare` takes
 PLACES, CODE = 4, 1024 / 22050  # each piece begins at so many places in the grid of the codes, which then differ
@@ -44,7 +45,7 @@ def phrases(text: str, labels: str) -> tuple[list[tuple[str, float, float]], flo
 def piece(file: str, parts: list[tuple[str, float, float]], start: float, end: float) -> dict:
     text = " ".join(text for text, _, _ in parts).strip(" -")
     return {"audio_filepath": file, "offset": round(start, 4), "duration": round(end - start, 4), "text": text,
-            "speaker": "festvox"}
+            "speaker": SPEAKER}
 
 
 def pieces(file: str, parts: list[tuple[str, float, float]], length: float) -> list[dict]:
