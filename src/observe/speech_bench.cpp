@@ -187,8 +187,8 @@ SpeechBench bench_speech(LogicalDevice& device, const SpeechBenchOptions& option
   }
   if (half) {  // when the engines have given their memory back
     bench.one.gpt_codes_per_second = gpt_rate(model, device, voice, options, 1);
-    for (BatchRate& rate : bench.many)
-      rate.gpt_codes_per_second = gpt_rate(model, device, voice, options, rate.batch);
+    for (BatchRate& many : bench.many)
+      many.gpt_codes_per_second = gpt_rate(model, device, voice, options, many.batch);
   }
   return bench;
 }
