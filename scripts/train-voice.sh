@@ -9,7 +9,7 @@
 #   --hours H         of made speech (english; default 37)
 #   --format F        flac, opus (24 kbit/s) or wav (default flac)
 #   --size S          model size (default small)
-#   --made H          russian: learn to read from H hours of made speech too (Festival, in the same voice; up to 23;
+#   --made H          russian: learn to read from H hours of made speech too (Festival, in the same voice; up to 24;
 #                     default 0)
 #   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,1500,6000, with --made
 #                     3500,7000,6000: the gpt learns the recordings alone for a tenth more)

@@ -1,5 +1,5 @@
 """Russian that nobody said, in the voice of festvox-ru: the recordings are a voice of the Festival synthesizer, which
-glues new sentences from their phones. It speaks the sentences of fortunes-ru, about 30 hours. What stands in which
+glues new sentences from their phones. It speaks the sentences of fortunes-ru, about 24 hours. What stands in which
 clip is arithmetic on its letters: the same in every run.
 """
 import os
