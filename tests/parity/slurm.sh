@@ -40,9 +40,14 @@ check() {   # check WHAT COMMAND...
   else printf '  %-70s FAILED\n' "$what"; sed 's/^/    /' "$work/said"; failed=1; fi
 }
 fields() { scontrol show job "$1" | grep -oE "$2=[^ ]*" | sort -u | tr '\n' ' '; }
-ended() {   # waits for a job, with all its tasks
+ended() {   # waits for a job, with all its tasks; a controller that is busy gives no answer, and preempted is no end
+  local states
   for _ in $(seq 600); do
-    case "$(fields "$1" JobState)" in *PENDING*|*RUNNING*|*COMPLETING*|*CONFIGURING*) sleep 0.2 ;; *) return ;; esac
+    states=$(fields "$1" JobState)
+    if [ -n "$states" ] && ! tr ' ' '\n' <<<"${states% }" | grep -qvxE 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT)'; then
+      return
+    fi
+    sleep 0.2
   done
 }
 is() { [ "$1" = "$2" ] || { printf 'expected `%s`, seen `%s`\n' "$2" "$1"; return 1; }; }
