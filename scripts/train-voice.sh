@@ -166,7 +166,7 @@ if wanted train; then   # one after the other: each stage wants batches and a le
     "${learning[@]}"
   if [ "$made" != 0 ]; then   # it can read; now as it was said, not glued
     index=$corpus/train/pieces.index spoken_by=gpt-own
-    train_stage gpt-own gpt $((gpt_steps / 10)) --pretrained "$run/gpt/model" --batch-size 64 training.ema_decay=0.99 \
+    train_stage gpt-own gpt $((gpt_steps / 10 + 1)) --pretrained "$run/gpt/model" --batch-size 64 training.ema_decay=0.99 \
       "${little[@]}" training.learning_rate=2e-4 training.warmup_steps=100 training.code_noise=0.1
   fi
   index=$corpus/train/tandem.index
