@@ -14,6 +14,7 @@
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
+#include "device/recorded_inputs.h"
 #include "observe/profile_work.h"
 #include "tandem/error.h"
 
@@ -42,17 +43,6 @@ struct ThreadRecord {
   std::string thread;
   uint64_t id = 0, number = 0;
 };
-
-// LibTorch's header checks a flag in `inputs()` that only a debug build of LibTorch sets, so that
-// it throws here. An explicit instantiation may name the private member behind it.
-c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& function);
-template <auto Member>
-struct InputsOf {
-  friend c10::ArrayRef<const c10::IValue> inputs_of(const at::RecordFunction& function) {
-    return function.*Member;
-  }
-};
-template struct InputsOf<&at::RecordFunction::inputs_>;
 
 std::string name_of_this_thread() {
   char name[32] = "";

@@ -155,10 +155,11 @@ void TrainRun::write_dump(Worker& worker, int64_t step) {
       if (!batch.empty()) write_safetensors(folder / "batch.safetensors", batch);
     });
     writer_.wait();
-    log_warning(
-        "weights, optimizer and batch of that moment are in `{}`; the same command with "
-        "training.enable_eager_debug=true names the first tensor that is not a number",
-        folder.string());
+    log_warning("weights, optimizer and batch of that moment are in `{}`{}", folder.string(),
+                config_.training.enable_eager_debug
+                    ? ""
+                    : "; the same command with training.enable_eager_debug=true names the first "
+                      "tensor that is not a number");
   } catch (const std::exception& error) {
     log_warning("the state of the failing step could not be written: {}", error.what());
   }

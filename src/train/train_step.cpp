@@ -84,7 +84,7 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
     return &**worker.batch;
   };
   std::optional<NanWatch> watch;
-  if (config_.training.enable_eager_debug) watch.emplace(worker.replica.learner(), step);
+  if (config_.training.enable_eager_debug) watch.emplace(worker.replica.learner().phases(), step);
   const at::Tensor values = worker.replica.step(request);
   if (watch) watch->check();
   watch.reset();

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "device/recorded_inputs.h"
 #include "device/registry.h"
 #include "generate/music_engine.h"
 #include "generate/speech_requests.h"
@@ -35,7 +36,7 @@ bool launches(const std::string& name) {
 
 std::unique_ptr<at::ObserverContext> note_strays(const at::RecordFunction& function) {
   if (!launches(function.name())) return nullptr;
-  for (const c10::IValue& input : function.inputs()) {
+  for (const c10::IValue& input : inputs_of(function)) {
     if (!input.isTensor() || !input.toTensor().defined() || !input.toTensor().is_cuda()) continue;
     const c10::DeviceIndex device = input.toTensor().get_device();
     if (c10::cuda::getCurrentCUDAStream(device) != c10::cuda::getDefaultCUDAStream(device))

@@ -73,6 +73,23 @@ TEST(Faults, StepsThatAreNoNumbersStopTheRunAfterALimitAndLeaveADump) {
   EXPECT_NE(said.err.find("enable_eager_debug"), std::string::npos) << said.err;
 }
 
+TEST(Faults, EagerDebuggingStopsAtTheFirstOperationThatGivesNoNumber) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "nan:rank=1,step=6", 1);
+  simulate_devices(4);
+  Config config = mirrored_run(folder / "run");
+  config.training.enable_eager_debug = true;
+  config.training.enable_graph_mode = false;
+  Error error(ErrorKind::internal, "");
+  capture([&] { error = error_of([&] { train(config); }); });
+  EXPECT_EQ(error.kind(), ErrorKind::numeric);
+  EXPECT_EQ(std::string(error.what())
+                .find("step 6: the first number that is not one comes out of `aten::"),
+            0U)
+      << error.what();
+  EXPECT_TRUE(std::filesystem::exists(folder / "run" / "latest" / "state.json"));
+}
+
 TEST(Faults, OneStepThatIsNoNumberIsLeftOutAndCounted) {
   TestFolder folder;
   setenv("TANDEM_FAULT", "nan:rank=1,step=6", 1);

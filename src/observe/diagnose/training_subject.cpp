@@ -110,7 +110,7 @@ void TrainingSubject::step(int rank, const NextBatch& next) {
     return batch;
   };
   std::optional<NanWatch> watch;
-  if (debugging_) watch.emplace(replica.learner(), step);
+  if (debugging_) watch.emplace(replica.learner().phases(), step);
   replica.step(request);
   if (watch) watch->check();
   // A simulated device computes on this thread; its slowness is made up for here.
