@@ -1,7 +1,5 @@
 #include "generate/speaking.h"
 
-#include <ATen/ATen.h>
-
 #include <utility>
 
 namespace tandem {
@@ -10,7 +8,6 @@ void Speaking::conclude() {
   if (over) return;
   over = true;
   result.seconds = seconds_since(submitted);
-  if (result.latents.defined()) result.latents = result.latents.cpu();
   promise.set_value(std::move(result));
 }
 

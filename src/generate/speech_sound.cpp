@@ -29,7 +29,7 @@ SpeechSound::SpeechSound(const Xtts& model, LogicalDevice& device, bool own_kern
 
 void SpeechSound::ask(const SpeakingPtr& speaking, at::Tensor latents, bool last) {
   const SpeechRequest& request = speaking->request;
-  if (last && request.keep_latents) speaking->result.latents = latents;
+  if (last && request.keep_latents) speaking->result.latents = latents.cpu();
   latents = spoken_latents(latents, request.speed, last);
   const int64_t codes = latents.size(0);
   const int64_t frames =
