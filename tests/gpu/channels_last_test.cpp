@@ -47,4 +47,30 @@ TEST(GpuChannelsLast, ConvolvesAsFloat32Does) {
   });
 }
 
+// Those that reach far are made as several plain ones.
+TEST(GpuChannelsLast, ConvolvesWidelyAsFloat32Does) {
+  IN_CHILD({
+    for (const auto& [wide, dilation] : {std::pair{7, 5}, std::pair{11, 3}, std::pair{11, 5}}) {
+      const at::Tensor x = made("x", {3, 64, 73}), bias = made("b", {48});
+      const at::Tensor weight = 0.1 * made("w", {48, 64, wide});
+      const RowConvOptions options{.padding = (wide - 1) / 2 * dilation, .dilation = dilation};
+      const auto run = [&](at::ScalarType type) {
+        const at::Tensor in = x.to(type).requires_grad_(true),
+                         by = weight.to(type).requires_grad_(true),
+                         on = bias.to(type).requires_grad_(true);
+        const at::Tensor out = conv_rows(channels_last(in), by, on, options);
+        std::vector<at::Tensor> all = torch::autograd::grad({out.square().sum()}, {in, by, on});
+        all.push_back(out.detach());
+        return all;
+      };
+      const auto half = run(at::kBFloat16), whole = run(at::kFloat);
+      for (size_t i = 0; i < whole.size(); ++i) {
+        EXPECT_EQ(half[i].sizes(), whole[i].sizes());
+        EXPECT_LT(apart(half[i], whole[i]), 1e-2) << wide << " " << dilation << " " << i;
+      }
+      EXPECT_EQ(half.back().stride(1), 1) << "its channels are not beside each other";
+    }
+  });
+}
+
 }  // namespace tandem
