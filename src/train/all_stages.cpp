@@ -7,6 +7,7 @@
 #include "checkpoint/run_folder.h"
 #include "tandem/error.h"
 #include "tandem/trainer.h"
+#include "train/sample_sentences.h"
 #include "util/atomic_file.h"
 #include "util/text.h"
 
@@ -39,6 +40,8 @@ std::vector<std::optional<int64_t>> steps_of(const TrainingConfig& training) {
 
 std::vector<Config> runs_of(const Config& config, bool fresh) {
   if (config.training.stage != "all") return {config};
+  // Now, not when the first stage has taken its hours.
+  if (!config.observe.sample_text.empty()) read_sample_sentences(config.observe.sample_text);
   const std::vector<std::optional<int64_t>> steps = steps_of(config.training);
   const std::string fingerprint =
       fmt::format("stage=all size={} seed={} data={}", config.model.size, config.training.seed,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -280,7 +281,34 @@ TEST(VoiceTraining, SaysWhatIsMissingAndCreatesNothing) {
   config = corpus.config("all", 2, "run");
   config.training.stage_steps = "1,2";
   EXPECT_EQ(error_of([&] { runs_of(config, false); }).kind(), ErrorKind::config);
+  config = corpus.config("all", 2, "run");
+  config.observe.sample_text = (corpus.folder / "none.txt").string();
+  EXPECT_EQ(error_of([&] { runs_of(config, false); }).kind(), ErrorKind::io);
+  run(corpus.config("dvae", 2, "start"));
+  config = corpus.gpt_config(2, "run");
+  config.observe.sample_text = (corpus.folder / "none.txt").string();
+  const Error missing = error_of([&] { run(config); });
+  EXPECT_EQ(missing.kind(), ErrorKind::io);
+  EXPECT_TRUE(std::string(missing.what()).starts_with("observe.sample_text: cannot read `"))
+      << missing.what();
+  std::ofstream(config.observe.sample_text) << "\n \n";
+  EXPECT_TRUE(std::string(error_of([&] { run(config); }).what()).ends_with("` has no sentence"));
   EXPECT_FALSE(std::filesystem::exists(corpus.folder / "run"));
+}
+
+TEST(VoiceTraining, SpeaksTheSentencesOfAFile) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  run(corpus.config("dvae", 2, "start"));
+  Config config = corpus.gpt_config(2, "run");
+  config.observe.sample_text = (corpus.folder / "sentences.txt").string();
+  config.observe.sample_count = 2;
+  std::ofstream(config.observe.sample_text) << "One two.\n\n  Three four.  \nFive.\n";
+  std::vector<std::string> spoken;
+  TrainHooks hooks;
+  hooks.on_sample = [&](const SampleReport& report) { spoken.push_back(report.text); };
+  capture([&] { train(config, hooks); });
+  EXPECT_EQ(spoken, (std::vector<std::string>{"One two.", "Three four."}));
 }
 
 }  // namespace

@@ -8,10 +8,9 @@
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "text/clean.h"
+#include "train/sample_sentences.h"
 #include "train/stages/gpt_stage.h"
-#include "util/atomic_file.h"
 #include "util/log.h"
-#include "util/text.h"
 
 namespace tandem {
 namespace {
@@ -21,7 +20,7 @@ int64_t most_codes(size_t text_ids) { return 24 + 6 * static_cast<int64_t>(text_
 
 }  // namespace
 
-std::vector<GptStage::Line> GptStage::lines() const {
+std::vector<GptStage::Line> GptStage::read_lines() const {
   const SpeechFeed& feed = validation_ ? *validation_ : *training_;
   std::vector<int64_t> clips;
   for (const Bucket& bucket : feed.order.buckets())
@@ -44,12 +43,11 @@ std::vector<GptStage::Line> GptStage::lines() const {
   }
   const std::string language =
       config_.data.language.value_or(std::string(feed.corpus.index()[clips.front()].language));
-  for (const std::string& text : split(read_file(config_.observe.sample_text), '\n')) {
+  for (const std::string& text : read_sample_sentences(config_.observe.sample_text)) {
     if (lines.size() == wanted) break;
-    if (trim(text).empty()) continue;
-    const std::string cleaned = clean_text(trim(text), language, CleanStyle::best);
+    const std::string cleaned = clean_text(text, language, CleanStyle::best);
     const std::vector<int32_t> ids = feed.corpus.tokenizer()->encode(xtts_input(cleaned, language));
-    lines.push_back({trim(text), {ids.begin(), ids.end()}, voice_of(lines.size())});
+    lines.push_back({text, {ids.begin(), ids.end()}, voice_of(lines.size())});
   }
   return lines;
 }
@@ -64,7 +62,7 @@ std::vector<Sample> GptStage::samples(Learner& learner) {
   });
   const XttsSampling& sampling = here.config.sampling;
   std::vector<Sample> samples;
-  for (const Line& line : lines()) {
+  for (const Line& line : lines_) {
     try {
       const Voice voice = make_voice(here, {line.voice_file}, here.config.voice);
       const Spoken spoken =

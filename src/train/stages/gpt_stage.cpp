@@ -70,6 +70,7 @@ GptStage::GptStage(const Config& config, LogicalDevice& data_device, const std::
     options.masks_slice = false;
     validation_batches_ = std::make_unique<GptBatches>(*validation_, parts_.dvae->encoder, options);
   }
+  lines_ = read_lines();
   measure_batches();
 }
 
