@@ -12,7 +12,7 @@
 #   --made H          russian: learn to read from H hours of made speech too (Festival, in the same voice; up to 24;
 #                     default 0)
 #   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,1500,6000, with --made
-#                     3500,7000,6000: the gpt learns the recordings alone for a tenth more)
+#                     3500,4000,6000)
 #   --tokens N        of the vocabulary (default 80: near letters, so that unseen words are read by what they are made of)
 #   --only PARTS      of: corpus, prepare, train, figures, speak, judge (default all, with commas)
 #   --packages DIR    take wordnet-base_*.deb or festvox-ru_*.deb from there instead of downloading it
@@ -60,7 +60,7 @@ done
 target=${target:-voice-$kind}
 language=${kind:0:2}
 [ -n "$steps" ] || case "$kind $made" in
-  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=3500,7000,6000 ;;
+  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=3500,4000,6000 ;;
 esac
 [[ $made =~ ^[0-9]+([.][0-9]+)?$ ]] || usage "--made is \`$made\`; expected hours."
 [ "$made" = 0 ] || [ "$kind" = russian ] || usage "--made is for russian; all english speech is made."
@@ -114,6 +114,10 @@ if wanted corpus && ! done_before corpus "$hours $made $format"; then
     also=()
     if [ "$made" != 0 ]; then
       for package in fortunes-ru festival libestools2.5; do unpack $package; done
+      missing=$(LD_LIBRARY_PATH=$(find "$target/packages/unpacked/usr/lib" -maxdepth 1 -mindepth 1 | paste -sd:) \
+        ldd "$target/packages/unpacked/usr/bin/festival" | awk '/not found/ { print $1 }' | sort -u | paste -sd' ')
+      [ -z "$missing" ] || fail 4 "Festival cannot start here: $missing is missing." \
+        "Install it with what it needs: apt-get install festival"
       also=(--fortunes "$target/packages/unpacked" --hours "$made")
     fi
     "$python" "$root/scripts/voice/make_corpus.py" russian "$corpus" --festvox "$target/packages/unpacked" \
@@ -126,15 +130,16 @@ if wanted prepare && ! done_before prepare "$tokens $made"; then
   if [ "$kind" = english ]; then
     "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
   else
+    tables=(validation)
     if [ "$made" = 0 ]; then
       cat "$corpus/train/pieces.jsonl"
-    else   # Pieces overlap. All of them beside made speech would be learned by heart before it is learned to read; they
-           # come again when the one voice is learned.
-      awk 'NR % 6 == 1' "$corpus/train/pieces.jsonl"; cat "$corpus/train/made.jsonl"
+    else   # Pieces overlap: all of them beside made speech would be learned by heart before it is learned to read.
+      awk 'NR % 6 == 1' "$corpus/train/pieces.jsonl"; awk 'NR % 150 != 1' "$corpus/train/made.jsonl"
+      awk 'NR % 150 == 1' "$corpus/train/made.jsonl" >"$corpus/train/heldout.jsonl"; tables+=(heldout)
     fi >"$corpus/train/all.jsonl"
     "$tandem" prepare "$corpus/train/all.jsonl" --language "$language" --train-tokenizer "$tokens" --quick \
       --out "$corpus/train/tandem.index"
-    for table in pieces validation; do
+    for table in "${tables[@]}"; do
       "$tandem" prepare "$corpus/train/$table.jsonl" --language "$language" --tokenizer "$corpus/train/vocab.json" \
         --quick --out "$corpus/train/$table.index"
     done
@@ -161,16 +166,14 @@ if wanted train; then   # one after the other: each stage wants batches and a le
   fi
   train_stage dvae dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
     training.dvae_codes=1024
-  spoken_by=gpt
+  # Made speech is glued from phones that a model soon knows by heart: how well it reads shows in made sentences that it
+  # has not seen, not in recordings.
+  recordings=("${validation[@]}")
+  [ "$made" = 0 ] || validation=(--val-data "$corpus/train/heldout.index")
   train_stage gpt gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.ema_decay=0.999 \
     "${learning[@]}"
-  if [ "$made" != 0 ]; then   # it can read; now as it was said, not glued
-    index=$corpus/train/pieces.index spoken_by=gpt-own
-    train_stage gpt-own gpt $((gpt_steps / 10 + 1)) --pretrained "$run/gpt/model" --batch-size 64 training.ema_decay=0.99 \
-      "${little[@]}" training.learning_rate=2e-4 training.warmup_steps=100 training.code_noise=0.1
-  fi
-  index=$corpus/train/tandem.index
-  train_stage decoder decoder "$decoder_steps" --pretrained "$run/$spoken_by/model" --batch-size 32 \
+  validation=("${recordings[@]}")
+  train_stage decoder decoder "$decoder_steps" --pretrained "$run/gpt/model" --batch-size 32 \
     training.learning_rate=4e-4 training.warmup_steps=100 "training.discriminator_start=$((decoder_steps / 2))" \
     training.segment_codes=16 training.speaker_loss_weight=0
 fi
