@@ -11,7 +11,7 @@ bool is_half_on_gpu(const at::Tensor& x) { return x.is_cuda() && x.element_size(
 
 using Pair = std::array<int64_t, 2>;  // of a picture one place high
 
-// A dilated convolution is as many plain ones as its dilation, each of every so-manieth place.
+// A convolution whose taps are `apart` places apart is as many plain ones, each of its own places.
 at::Tensor conv_apart(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       int64_t apart) {
   const int64_t rows = x.size(0), channels = x.size(1), places = x.size(2);

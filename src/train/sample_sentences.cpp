@@ -18,7 +18,8 @@ std::vector<std::string> read_sample_sentences(const std::string& file) {
   }
   std::vector<std::string> sentences;
   for (const std::string& line : split(text, '\n'))
-    if (!trim(line).empty()) sentences.push_back(trim(line));
+    if (std::string sentence = trim(line); !sentence.empty())
+      sentences.push_back(std::move(sentence));
   if (sentences.empty()) {
     throw Error(ErrorKind::data, fmt::format("observe.sample_text: `{}` has no sentence", file))
         .hint("write one a line");

@@ -8,7 +8,6 @@
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "text/clean.h"
-#include "train/sample_sentences.h"
 #include "train/stages/gpt_stage.h"
 #include "util/log.h"
 
@@ -20,7 +19,7 @@ int64_t most_codes(size_t text_ids) { return 24 + 6 * static_cast<int64_t>(text_
 
 }  // namespace
 
-std::vector<GptStage::Line> GptStage::read_lines() const {
+std::vector<GptStage::Line> GptStage::lines() const {
   const SpeechFeed& feed = validation_ ? *validation_ : *training_;
   std::vector<int64_t> clips;
   for (const Bucket& bucket : feed.order.buckets())
@@ -31,7 +30,7 @@ std::vector<GptStage::Line> GptStage::read_lines() const {
     return feed.corpus.index().full_path(
         clips[i * clips.size() / std::max<size_t>(wanted, 1) % clips.size()]);
   };
-  if (config_.observe.sample_text.empty()) {
+  if (sentences_.empty()) {
     for (size_t i = 0; i < std::min(wanted, clips.size()); ++i) {
       const int64_t clip = clips[i * clips.size() / wanted];
       const std::vector<int32_t> ids = feed.corpus.ids(clip);
@@ -43,7 +42,7 @@ std::vector<GptStage::Line> GptStage::read_lines() const {
   }
   const std::string language =
       config_.data.language.value_or(std::string(feed.corpus.index()[clips.front()].language));
-  for (const std::string& text : read_sample_sentences(config_.observe.sample_text)) {
+  for (const std::string& text : sentences_) {
     if (lines.size() == wanted) break;
     const std::string cleaned = clean_text(text, language, CleanStyle::best);
     const std::vector<int32_t> ids = feed.corpus.tokenizer()->encode(xtts_input(cleaned, language));
@@ -62,7 +61,7 @@ std::vector<Sample> GptStage::samples(Learner& learner) {
   });
   const XttsSampling& sampling = here.config.sampling;
   std::vector<Sample> samples;
-  for (const Line& line : lines_) {
+  for (const Line& line : lines()) {
     try {
       const Voice voice = make_voice(here, {line.voice_file}, here.config.voice);
       const Spoken spoken =

@@ -9,6 +9,7 @@
 #include "tandem/error.h"
 #include "train/batches/voice_sound.h"
 #include "train/rules/lora.h"
+#include "train/sample_sentences.h"
 #include "util/log.h"
 
 namespace tandem {
@@ -70,7 +71,8 @@ GptStage::GptStage(const Config& config, LogicalDevice& data_device, const std::
     options.masks_slice = false;
     validation_batches_ = std::make_unique<GptBatches>(*validation_, parts_.dvae->encoder, options);
   }
-  lines_ = read_lines();
+  if (!config.observe.sample_text.empty())
+    sentences_ = read_sample_sentences(config.observe.sample_text);
   measure_batches();
 }
 

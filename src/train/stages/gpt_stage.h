@@ -44,14 +44,14 @@ class GptStage final : public Stage {
     std::vector<int64_t> ids;
     std::string voice_file;
   };
-  std::vector<Line> read_lines() const;
+  std::vector<Line> lines() const;  // to be spoken as samples
 
   const Config& config_;
   VoiceParts parts_;
   const TrainingConfig learning_;  // with the noise that fits the GPT it starts from
   std::unique_ptr<SpeechFeed> training_, validation_;
   std::unique_ptr<GptBatches> batches_, validation_batches_;
-  std::vector<Line> lines_;  // to be spoken as samples
+  std::vector<std::string> sentences_;  // of observe.sample_text, read before the run begins
   GptLargest largest_;
   double tokens_a_batch_ = 0, seconds_a_batch_ = 0, hours_ = 0;
 };
