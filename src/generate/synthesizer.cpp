@@ -74,6 +74,7 @@ struct Synthesizer::State {
                                   .split = text.enable_text_splitting.value_or(!text.compat_coqui),
                                   .coqui = text.compat_coqui,
                                   .keeps_endings = config.keeps_endings,
+                                  .longest = text.compat_coqui ? 0 : config.longest_text,
                                   .token_limit = config.gpt.max_text_tokens,
                                   .token_rows = model.gpt.text_embedding.size(0)},
                                  *tokenizer),

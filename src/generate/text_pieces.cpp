@@ -48,6 +48,38 @@ bool at_sentence_end(std::string_view text) {
   return !points.empty() && ends.find(points.back()) != std::u32string_view::npos;
 }
 
+// The place to cut a text that is too long: behind the space that follows a comma, semicolon, colon
+// or dash, the nearest to the middle; without one in the middle half, behind a space.
+size_t cut_near_middle(const std::u32string& text) {
+  constexpr std::u32string_view marks = U",;:-–—…、，；：،؛.!?";
+  const size_t middle = text.size() / 2, reach = text.size() / 4;
+  size_t best = 0;
+  bool best_is_mark = false;
+  for (size_t i = 1; i + 1 < text.size(); ++i) {
+    if (!is_python_space(text[i])) continue;
+    const bool is_mark = marks.find(text[i - 1]) != std::u32string_view::npos &&
+                         i + reach >= middle && i <= middle + reach;
+    const auto away = [&](size_t at) { return at < middle ? middle - at : at - middle; };
+    const bool nearer = best == 0 || away(i + 1) < away(best);
+    if (is_mark == best_is_mark ? nearer : is_mark) best = i + 1, best_is_mark = is_mark;
+  }
+  return best;
+}
+
+// Halves, quarters and so on of at most `longest` characters, for one text of a sentence. Words
+// longer than that stay whole.
+std::vector<std::string> parts_to_speak(const std::string& text, int64_t longest) {
+  const std::u32string points = decode_utf8(text);
+  const size_t cut =
+      longest > 0 && static_cast<int64_t>(points.size()) > longest ? cut_near_middle(points) : 0;
+  if (cut == 0) return {text};
+  std::vector<std::string> parts;
+  for (const std::u32string& half : {points.substr(0, cut), points.substr(cut)})
+    for (std::string& part : parts_to_speak(std::string(trim(encode_utf8(half))), longest))
+      parts.push_back(std::move(part));
+  return parts;
+}
+
 class PieceMaker {
  public:
   PieceMaker(const TextPieceOptions& options, const Tokenizer& tokenizer)
@@ -60,7 +92,9 @@ class PieceMaker {
     const std::string text = options_.coqui ? std::string(given) : to_nfc(given);
     if (options_.split) {
       for (const std::string& part : split_text(text, splitting_language(), limit())) {
-        add(part, limit());
+        const std::vector<std::string> spoken = parts_to_speak(part, options_.longest);
+        for (const std::string& one : spoken)
+          add(one, spoken.size() == 1 ? limit() : static_cast<int>(decode_utf8(one).size()));
       }
     } else {
       add(trim(text), static_cast<int>(decode_utf8(text).size()));

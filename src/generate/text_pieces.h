@@ -24,8 +24,11 @@ struct TextPieceOptions {
   bool split = true;                        // at sentences, to the language's limit
   bool coqui = false;                       // Coqui's cleaning; endings stay as they are
   bool keeps_endings = false;               // endings stay as they are
-  int64_t token_limit = 402;                // a piece has fewer ids than this
-  int64_t token_rows = 0;                   // ids of the model's embedding; 0: unknown
+  // Characters of a piece that the model knows how to speak; longer sentences are cut where a
+  // reader would pause. 0: not known. Not without `split`.
+  int64_t longest = 0;
+  int64_t token_limit = 402;  // a piece has fewer ids than this
+  int64_t token_rows = 0;     // ids of the model's embedding; 0: unknown
 };
 
 // The language's own code ("zh-cn" for "zh"). One the model's folder lists but we do not know is

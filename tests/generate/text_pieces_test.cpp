@@ -104,6 +104,37 @@ TEST(TextPieces, KeepsTheEndingsForAModelThatLearnedThem) {
             "is it? yes.");
 }
 
+TEST(TextPieces, CutsSentencesLongerThanTheModelLearnedWhereAReaderPauses) {
+  const std::string text =
+      "In the other room, a mirror that covered the whole wall, was broken, and on the floor lay "
+      "rags, chairs and old clothes. It was late.";
+  const auto cut = [&](int64_t longest, bool split = true) {
+    std::vector<std::string> texts;
+    for (const TextPiece& piece :
+         pieces_of(text, {.split = split, .keeps_endings = true, .longest = longest}))
+      texts.push_back(piece.text);
+    return texts;
+  };
+  EXPECT_EQ(cut(0).size(), 1u);
+  EXPECT_EQ(cut(0), cut(500));
+  EXPECT_EQ(cut(20, /*split=*/false).size(), 1u);
+  EXPECT_EQ(cut(100), (std::vector<std::string>{
+                          "In the other room, a mirror that covered the whole wall, was broken,",
+                          "and on the floor lay rags, chairs and old clothes. It was late."}));
+  std::string all;
+  for (const std::string& part : cut(40)) {
+    EXPECT_LE(part.size(), 40u) << part;
+    EXPECT_GE(part.size(), 8u) << part;
+    all += (all.empty() ? "" : " ") + part;
+  }
+  EXPECT_EQ(all, text) << "nothing is lost";
+  const auto pieces = pieces_of(text, {.keeps_endings = true, .longest = 100});
+  EXPECT_FALSE(pieces[0].ends_sentence) << "a comma is no full stop";
+  EXPECT_TRUE(pieces[1].ends_sentence);
+  // A word without spaces stays whole.
+  EXPECT_EQ(pieces_of("Donaudampfschifffahrt", {.longest = 5}).size(), 1u);
+}
+
 TEST(TextPieces, CompatKeepsTheEndingsAndCoquisCleaning) {
   EXPECT_EQ(pieces_of("Is it? \"Yes.\"", {.coqui = true}).front().normalised, "is it? yes.");
   // German "Komma" keeps its capital in Coqui's cleaning.

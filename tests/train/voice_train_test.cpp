@@ -124,6 +124,8 @@ TEST(VoiceTraining, AllStagesMakeAFolderThatSpeaks) {
   EXPECT_EQ(trained_stages(folder), (std::set<std::string>{"decoder", "dvae", "gpt"}));
   EXPECT_EQ(model.config.sampling.repetition_penalty, 1.2);
   EXPECT_TRUE(model.config.keeps_endings);
+  EXPECT_GT(model.config.longest_text, 3) << "characters of the corpus's texts";
+  EXPECT_LT(model.config.longest_text, 200);
   const Voice voice = make_voice(model, {corpus.path(3)}, model.config.voice);
   EXPECT_TRUE(at::isfinite(voice.conditioning).all().item<bool>());
 }

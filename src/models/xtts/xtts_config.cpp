@@ -129,6 +129,7 @@ XttsConfig parse_xtts_config(std::string_view json, const std::string& name_for_
   ours.whole("speaker_width", config.speaker_width, 1, 65536);
   ours.whole("dvae_width", config.dvae_width, 1, 65536);
   ours.flag("keeps_endings", config.keeps_endings);
+  ours.whole("longest_text", config.longest_text, 0, 1'000'000);
   return config;
 }
 
@@ -182,7 +183,8 @@ std::string format_xtts_config(const XttsConfig& config) {
                                          {"vocoder_width", config.vocoder_width},
                                          {"speaker_width", config.speaker_width},
                                          {"dvae_width", config.dvae_width},
-                                         {"keeps_endings", config.keeps_endings}}}};
+                                         {"keeps_endings", config.keeps_endings},
+                                         {"longest_text", config.longest_text}}}};
   return tree.dump(2) + "\n";
 }
 

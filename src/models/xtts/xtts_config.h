@@ -52,6 +52,9 @@ struct XttsConfig {
   // Texts are spoken with the marks at their ends, as they were learned. XTTS v2 goes on talking
   // after some of them, and is given texts without.
   bool keeps_endings = false;
+  // Characters of the longest texts it learned, where it learned from nothing: longer ones are
+  // spoken in parts. 0: not known, as of XTTS v2.
+  int64_t longest_text = 0;
   std::vector<std::string> languages;
   std::string tokenizer_file;  // used where the folder has no vocab.json; often empty
 };

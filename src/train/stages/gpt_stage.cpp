@@ -7,6 +7,7 @@
 
 #include "device/logical_device.h"
 #include "tandem/error.h"
+#include "text/clean_characters.h"
 #include "train/batches/voice_sound.h"
 #include "train/rules/lora.h"
 #include "train/sample_sentences.h"
@@ -149,9 +150,25 @@ std::vector<std::pair<std::string, std::string>> GptStage::facts() const {
       {"codes from", batches_->codes().cached() ? "the corpus's cache" : "the DVAE"}};
 }
 
+// Characters of which only one text in fifty has more.
+int64_t GptStage::longest_text() const {
+  const ClipIndex& index = training_->corpus.index();
+  std::vector<int64_t> lengths;
+  for (const Bucket& bucket : training_->order.buckets())
+    for (const int64_t clip : bucket.clips)
+      lengths.push_back(static_cast<int64_t>(decode_utf8(index[clip].text).size()));
+  if (lengths.empty()) return 0;
+  const auto place = lengths.begin() + static_cast<std::ptrdiff_t>((lengths.size() - 1) * 49 / 50);
+  std::nth_element(lengths.begin(), place, lengths.end());
+  return *place;
+}
+
 void GptStage::export_model(const NamedTensors& weights, const NamedTensors&,
                             const std::string& folder) {
   VoiceParts made = parts_;
+  // A GPT that somebody else taught may know longer texts than these.
+  int64_t& longest = made.xtts.config.longest_text;
+  if (!parts_.trained.contains("gpt") || longest > 0) longest = std::max(longest, longest_text());
   if (config_.training.lora_rank > 0) {
     GptLora lora = GptLora::make(
         made.xtts.gpt.size,

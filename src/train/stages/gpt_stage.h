@@ -39,6 +39,7 @@ class GptStage final : public Stage {
   std::unique_ptr<SpeechFeed> open(bool validation, bool on_host,
                                    const std::string& bad_list) const;
   void measure_batches();
+  int64_t longest_text() const;
   struct Line {
     std::string text;
     std::vector<int64_t> ids;
