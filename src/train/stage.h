@@ -38,6 +38,9 @@ class Stage {
   // nullptr: nothing to validate on.
   virtual BatchMaker* validation() = 0;
   virtual int64_t validation_batches() const = 0;
+  // First step from which validation losses are compared: where what is learned changes there, the
+  // lowest before it says nothing of what comes after. Until then all are.
+  virtual int64_t compared_from() const { return 0; }
 
   // Tokens (places, frames) and seconds of sound a batch holds on average: for tok/s and the plan.
   virtual double tokens_a_batch() const = 0;

@@ -51,6 +51,8 @@ void TrainRun::validate(Worker& worker, int64_t step) {
   if (group(worker.rank)) group(worker.rank)->all_reduce(both, Reduce::sum)->wait();
   const at::Tensor means = (both[0] / both[1].clamp_min(1e-9)).to(at::kCPU, at::kDouble);
   const auto* values = means.const_data_ptr<double>();
+  const int64_t from = stage_->compared_from();
+  if (step >= from) worker.early_stop.forget_before(from);
   const bool best = worker.early_stop.validated(step, values[0]);
   // The others may still read from the feed's last batch.
   if (group(worker.rank)) group(worker.rank)->barrier();

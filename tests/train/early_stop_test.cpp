@@ -60,4 +60,16 @@ TEST(EarlyStop, GoesOnFromItsState) {
   EXPECT_TRUE(second.should_stop());
 }
 
+TEST(EarlyStop, ForgetsWhatCannotBeCompared) {
+  EarlyStop stop({.patience = 2});
+  EXPECT_TRUE(stop.validated(10, 1.0));
+  EXPECT_FALSE(stop.validated(20, 1.5));
+  stop.forget_before(25);
+  EXPECT_TRUE(stop.validated(30, 2.0)) << "the lowest since then";
+  stop.forget_before(25);
+  EXPECT_FALSE(stop.validated(40, 2.5)) << "what came after stays";
+  EXPECT_FALSE(stop.should_stop());
+  EXPECT_EQ(stop.state().best_step, 30);
+}
+
 }  // namespace tandem

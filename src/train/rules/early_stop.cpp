@@ -4,6 +4,10 @@
 
 namespace tandem {
 
+void EarlyStop::forget_before(int64_t step) {
+  if (state_.best_step < step) state_ = {};
+}
+
 bool EarlyStop::validated(int64_t step, double loss) {
   const bool lowest = std::isfinite(loss) && loss < state_.best;
   const double gain =

@@ -26,6 +26,8 @@ class EarlyStop {
   explicit EarlyStop(const EarlyStopOptions& options, const EarlyStopState& state = {})
       : options_(options), state_(state) {}
 
+  // Losses of earlier steps are not compared with later ones any more.
+  void forget_before(int64_t step);
   // True when this loss is the lowest so far. One that is not finite never is.
   bool validated(int64_t step, double loss);
   bool should_stop() const { return options_.patience > 0 && state_.waited >= options_.patience; }

@@ -32,6 +32,8 @@ class DecoderStage final : public Stage {
   int64_t batches_an_epoch() const override { return training_.feed->order.batches_an_epoch(); }
   BatchMaker* validation() override { return validation_.batches.get(); }
   int64_t validation_batches() const override;
+  // With discriminators the mel distance is larger and the voice better.
+  int64_t compared_from() const override { return config_.training.discriminator_start; }
   double tokens_a_batch() const override;  // codes
   double seconds_a_batch() const override;
   std::string fingerprint() const override;
