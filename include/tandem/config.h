@@ -61,6 +61,7 @@ struct DataConfig {
   std::optional<double> target_loudness_lufs = {};
   std::optional<double> noise_snr_db = {};
   double pitch_shift_semitones = 0;
+  double start_jitter_ms = 0;  // clips begin up to so much later, another place each epoch
   double warn_bad_share = 0.05;
   double max_bad_share = 0.20;
   double validation_share = 0.01;  // of the training data, where no val_data is given
@@ -91,8 +92,10 @@ struct TrainingConfig {
   bool mask_conditioning = true;  // codes of a clip's own slice that tells the voice: not learned
   // Share of the codes the GPT reads that are replaced by others; none: what fits the start.
   std::optional<double> code_noise = {};
-  bool recompute = false;  // activations are computed again instead of kept
-  int64_t lora_rank = 0;   // GPT: train low-rank additions instead of the weights; 0: no
+  double recall_weight = 0;   // GPT: of telling the code that was read from its latent
+  bool fp8_products = false;  // GPT in bf16 on Hopper: products of both passes in 8-bit floats
+  bool recompute = false;     // activations are computed again instead of kept
+  int64_t lora_rank = 0;      // GPT: train low-rank additions instead of the weights; 0: no
   double lora_alpha = 16;
   std::string compat = "none";      // none | coqui
   int64_t early_stop_patience = 0;  // validations without a better loss; 0: never

@@ -25,6 +25,11 @@ struct Row {
 
 constexpr int64_t least_places = 64;
 
+std::string precision_words(const TrainBenchOptions& options) {
+  return fmt::format("{}{}{}", options.precision, options.fp8 ? " with 8-bit products" : "",
+                     options.conditioning ? "" : ", the GPT alone");
+}
+
 // A row is a third text and two thirds codes, after 32 latents.
 int64_t most_places(const XttsGptSize& size) {
   return 32 + std::min(3 * size.max_text_tokens, 3 * size.max_audio_tokens / 2);
@@ -35,6 +40,8 @@ std::vector<Row> rows_of(const Arguments& arguments) {
   options.model_size = arguments.value("--size", "normal");
   options.precision =
       choice_option(arguments, "--precision", "bf16", {"fp32", "tf32", "bf16", "fp16"});
+  options.fp8 = arguments.has("--fp8");
+  options.conditioning = !arguments.has("--gpt-alone");
   const int64_t most = most_places(xtts_preset(options.model_size).gpt);
   options.places =
       count_option(arguments, "--places", std::to_string(std::min(options.places, most)), most);
@@ -166,11 +173,12 @@ BenchRecord run(const BenchJob& job) {
                          .values = {floor_rate(rows.front().options, products)}});
   record.rows.push_back(std::move(top));
   for (size_t i = 0; i < rows.size(); ++i) record.rows.push_back(row_of(rows[i], benches[i], peer));
-  record.facts = {{"unit", "tokens/s, a whole optimizer step; floor: its products alone"},
-                  {"device", device.info().hardware},
-                  {"precision", rows.front().options.precision}};
+  record.facts = {
+      {"unit", "tokens/s, a whole optimizer step; floor: its products alone, in the precision"},
+      {"device", device.info().hardware},
+      {"precision", precision_words(rows.front().options)}};
   record.note = fmt::format("{}, {}; its own products make {:.3g} TFLOP/s", device.info().hardware,
-                            rows.front().options.precision, products / 1e12);
+                            precision_words(rows.front().options), products / 1e12);
   if (peer.is_object()) record.peer_details = peer.dump();
   return record;
 }

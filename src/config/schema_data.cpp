@@ -165,6 +165,12 @@ std::vector<Setting> data_settings() {
           .range(0, 24)
           .readers(read_by_train | read_by_bench)
           .help("Clips are shifted in pitch by up to this, up or down; 0: not."),
+      row_of(&DataConfig::start_jitter_ms, "data.start_jitter_ms")
+          .range(0, 1000)
+          .readers(read_by_train | read_by_bench)
+          .help(
+              "Clips begin up to so many milliseconds later, at another place each epoch, so that "
+              "they are cut into other codes; 0: not."),
       row_of(&DataConfig::warn_bad_share, "data.warn_bad_share")
           .range(0, 1)
           .readers(read_by_train | read_by_bench)

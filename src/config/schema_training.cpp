@@ -112,6 +112,16 @@ std::vector<Setting> training_settings() {
           .readers(read_by_train)
           .help("GPT: share of the codes it reads that are replaced by others at random; null: 0.1 "
                 "for a GPT from nothing, 0 for a trained one or with --compat coqui."),
+      row_of(&T::recall_weight, "training.recall_weight")
+          .range(0, 100)
+          .readers(read_by_train)
+          .help("GPT: weight of telling the code that was read from its latent, which the decoder "
+                "speaks from: for a GPT from nothing on little speech."),
+      row_of(&T::fp8_products, "training.fp8_products")
+          .readers(read_by_train | read_by_bench)
+          .help("GPT in bf16 on a Hopper GPU: products of the forward pass and of gradients that "
+                "flow back are computed in 8-bit floats, a scale a row; gradients of weights stay "
+                "as they are."),
       row_of(&T::recompute, "training.recompute")
           .flag("--recompute")
           .readers(read_by_train)

@@ -98,6 +98,7 @@ TrainBench bench_training(LogicalDevice& device, const TrainBenchOptions& option
   config.enable_graph_mode = options.graph;
   config.enable_kernel_fusion = options.fusion;
   config.recompute = options.recompute;
+  config.fp8_products = options.fp8;
   config.dropout = options.dropout;
   const XttsConfig model = xtts_preset(options.model_size);
   if (options.places > 32 + model.gpt.max_text_tokens + model.gpt.max_audio_tokens + 5) {
@@ -108,6 +109,12 @@ TrainBench bench_training(LogicalDevice& device, const TrainBenchOptions& option
   auto learner = std::make_unique<GptLearner>(XttsGpt::make(model.gpt, 1),
                                               Conditioning::make(model, 1), config, device,
                                               GptLargest{options.rows, shape.text, shape.codes});
+  if (!options.conditioning) {
+    const at::TensorOptions floats(device.torch_device());
+    learner->give_latents(at::sin(at::arange(options.rows * shape.latents * model.gpt.width,
+                                             floats.dtype(at::kFloat)))
+                              .view({options.rows, shape.latents, model.gpt.width}));
+  }
   Replica replica(device, std::move(learner), config, nullptr);
   const Batch batch = make_batch(model, options);
   int64_t step = 0;

@@ -1,5 +1,5 @@
-// How fast the GPT of an XTTS model trains on one device: whole optimizer steps, conditioning
-// encoder included, on made batches whose every row is full.
+// How fast the GPT of an XTTS model trains on one device: whole optimizer steps, by default with
+// the conditioning encoder, on made batches whose every row is full.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct TrainBenchOptions {
   int64_t rows = 16;
   int64_t places = 632;  // of a row: latents, text, codes
   std::string precision = "bf16";
-  bool graph = true, fusion = true, recompute = false;
+  bool graph = true, fusion = true, recompute = false, fp8 = false;
+  bool conditioning = true;  // without: the GPT alone, as peers have it; its latents are given
   double dropout = 0.1;
   int64_t steps = 20;
 };

@@ -97,42 +97,67 @@ at::Tensor all_of(GptStepWeights& weights, const GptStepResult& result) {
   return at::cat(parts).clone();
 }
 
+// With `overwrites` the gradients of a step before must not matter.
+void expect_near_plain_reading(const GptStepOptions& options, bool overwrites) {
+  GptStepWeights weights = random_gpt_weights({}, 1);
+  GptStepBatch batch = noise_batch();
+  batch.read_codes = noisy_codes(batch.codes, batch.code_lengths, noise_at(step_number(5)));
+  batch.overwrites = overwrites;
+  EXPECT_FALSE(batch.read_codes.equal(batch.codes));
+  GptStep step(weights, options);
+  const at::Tensor one = at::ones({}, at::TensorOptions(at::kCUDA));
+  if (overwrites) step.run(batch, step_number(4), one, 78);
+  const GptStepResult result = step.run(batch, step_number(5), one, 77);
+
+  std::map<std::string, at::Tensor> leaves;
+  const XttsGpt gpt = plain_of(weights, options, leaves);
+  const at::Tensor latents = batch.latents.detach().clone().requires_grad_(true);
+  const bool recalls = options.recall_weight > 0;
+  const XttsGpt::Learned plain = learn_reading(gpt,
+                                               {.text = batch.text,
+                                                .text_lengths = batch.text_lengths,
+                                                .codes = batch.codes,
+                                                .code_lengths = batch.code_lengths,
+                                                .unlearned = batch.slice,
+                                                .conditioning = latents,
+                                                .reads_stop = options.reads_stop,
+                                                .recalls = recalls},
+                                               batch.read_codes);
+  const at::Tensor text = plain.text_loss / batch.whole[0],
+                   audio = plain.audio_loss / batch.whole[1];
+  EXPECT_LT(noise_error(result.losses, at::stack({text, audio}).detach()), 1e-2);
+  at::Tensor loss = text * options.text_loss_weight + audio;
+  EXPECT_EQ(result.recall.defined(), recalls);
+  if (recalls) {
+    const at::Tensor recall = plain.recall_loss / batch.whole[1];
+    EXPECT_LT(noise_error(result.recall, recall.detach()), 3e-2);  // small: most are told
+    loss = loss + recall * options.recall_weight;
+  }
+  std::vector<at::Tensor> inputs = {latents};
+  for (const auto& [name, weight] : weights_by_name(weights)) inputs.push_back(leaves.at(name));
+  const auto expected = torch::autograd::grad({loss}, inputs);
+  EXPECT_LT(noise_error(result.latents_gradient, expected[0]), 2e-2);
+  size_t next = 1;
+  for (const auto& [name, weight] : weights_by_name(weights))
+    EXPECT_LT(noise_error(weight->gradient, expected[next++]), 2e-2) << name;
+}
+
 }  // namespace
 
 TEST(GptStepNoise, GradientsAreThoseOfThePlainModelThatReadsTheSame) {
   IN_CHILD({
     DeviceScope scope(noise_gpu());
-    const GptStepOptions options = noise_options();
-    GptStepWeights weights = random_gpt_weights({}, 1);
-    GptStepBatch batch = noise_batch();
-    batch.read_codes = noisy_codes(batch.codes, batch.code_lengths, noise_at(step_number(5)));
-    EXPECT_FALSE(batch.read_codes.equal(batch.codes));
-    GptStep step(weights, options);
-    const at::Tensor one = at::ones({}, at::TensorOptions(at::kCUDA));
-    const GptStepResult result = step.run(batch, step_number(5), one, 77);
+    expect_near_plain_reading(noise_options(), false);
+  });
+}
 
-    std::map<std::string, at::Tensor> leaves;
-    const XttsGpt gpt = plain_of(weights, options, leaves);
-    const at::Tensor latents = batch.latents.detach().clone().requires_grad_(true);
-    const XttsGpt::Learned plain = learn_reading(gpt,
-                                                 {.text = batch.text,
-                                                  .text_lengths = batch.text_lengths,
-                                                  .codes = batch.codes,
-                                                  .code_lengths = batch.code_lengths,
-                                                  .unlearned = batch.slice,
-                                                  .conditioning = latents,
-                                                  .reads_stop = options.reads_stop},
-                                                 batch.read_codes);
-    const at::Tensor text = plain.text_loss / batch.whole[0],
-                     audio = plain.audio_loss / batch.whole[1];
-    EXPECT_LT(noise_error(result.losses, at::stack({text, audio}).detach()), 1e-2);
-    std::vector<at::Tensor> inputs = {latents};
-    for (const auto& [name, weight] : weights_by_name(weights)) inputs.push_back(leaves.at(name));
-    const auto expected = torch::autograd::grad({text * options.text_loss_weight + audio}, inputs);
-    EXPECT_LT(noise_error(result.latents_gradient, expected[0]), 2e-2);
-    size_t next = 1;
-    for (const auto& [name, weight] : weights_by_name(weights))
-      EXPECT_LT(noise_error(weight->gradient, expected[next++]), 2e-2) << name;
+TEST(GptStepNoise, RecallsWhatWasRead) {
+  IN_CHILD({
+    DeviceScope scope(noise_gpu());
+    GptStepOptions options = noise_options();
+    options.recall_weight = 0.7;
+    expect_near_plain_reading(options, false);
+    expect_near_plain_reading(options, true);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "models/xtts_narrow.h"
 #include "nn/tensors.h"
 #include "tandem/config.h"
+#include "tandem/error.h"
 #include "train/batches/gpt_batches.h"
 #include "train/stages/gpt_learner.h"
 #include "train/stages/gpt_stage.h"
@@ -194,6 +195,59 @@ TEST(CodeNoise, IsTheSameForAClipOnAnyReplicaAndNotInValidation) {
   const DeviceScope scope(NoisyLearner::cpu());
   const at::NoGradGuard no_grad;
   EXPECT_TRUE(same_bits(whole.learner->validate(batch).sums, clean.learner->validate(batch).sums));
+}
+
+TEST(Recall, IsToldOfTheCodeThatWasReadByTheAudioEmbedding) {
+  const Batch batch = noise_batch();
+  const XttsGpt gpt = narrow_gpt();
+  XttsGpt::LearnBatch clean = learn_batch(batch, narrow_conditioning(40, 5));
+  EXPECT_FALSE(gpt.learn(clean).recall_loss.defined());
+  clean.recalls = true;
+  const at::Tensor read = noisy_codes(clean.codes, clean.code_lengths, noise_of(0.3));
+  const XttsGpt::Learned learned = learn_reading(gpt, clean, read);
+  double expected = 0;
+  for (const auto& [row, length] : {std::pair{0, 9}, std::pair{1, 14}, std::pair{2, 6}}) {
+    // Place i + 1 has read code i; slices that are not learned are recalled too.
+    const at::Tensor seen = learned.audio_latents[row].narrow(0, 1, length);
+    const at::Tensor chances = at::log_softmax(seen.matmul(gpt.audio_embedding.t()), 1);
+    expected -= number(chances.gather(1, read[row].narrow(0, 0, length).unsqueeze(1)).sum());
+  }
+  EXPECT_NEAR(number(learned.recall_loss), expected, 1e-3 * expected);
+}
+
+TEST(Recall, IsATermOfTheLossWithItsWeight) {
+  const Batch batch = noise_batch();
+  NoisyLearner without(0.0), with(0.0), parts(0.0);
+  with.training.recall_weight = parts.training.recall_weight = 0.5;
+  EXPECT_EQ(without.learner->terms(), (std::vector<std::string>{"loss", "text_loss", "mel_loss"}));
+  EXPECT_EQ(with.learner->terms().back(), "recall_loss");
+  const at::Tensor plain = without.add(batch, 2), terms = with.add(batch, 2);
+  ASSERT_EQ(terms.numel(), 4);
+  EXPECT_GT(number(terms[3]), 0);
+  EXPECT_NEAR(number(terms[0]), number(plain[0]) + 0.5 * number(terms[3]), 1e-5);
+  EXPECT_LT(largest_difference(terms.narrow(0, 1, 2), plain.narrow(0, 1, 2)), 1e-6);
+  EXPECT_GT(largest_difference(with.gradient("gpt.mel_embedding.weight"),
+                               without.gradient("gpt.mel_embedding.weight")),
+            1e-4);
+  const at::Tensor added =
+      parts.add(noise_rows(batch, 0, 1), 2, 1) + parts.add(noise_rows(batch, 1, 3), 2, 2);
+  EXPECT_LT(largest_difference(terms, added), 1e-5) << "replicas add up";
+}
+
+TEST(Fp8Products, AreRefusedWhereTheyAreNotToBeHad) {
+  TrainingConfig training;
+  training.fp8_products = true;
+  LogicalDevice& cpu = NoisyLearner::cpu();
+  const DeviceScope scope(cpu);
+  try {
+    GptLearner(narrow_gpt(), narrow_conditioning(40, 5), training, cpu, GptLargest{});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::config);
+    EXPECT_NE(std::string(error.what()).find("training.fp8_products=true is for a Hopper GPU"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(CodeNoise, ComesWithAGptFromNothingUnlessToldOtherwise) {

@@ -55,6 +55,20 @@ void trim_both(Waves& waves, Waves& second, double top_db) {
   second = cut(second, starts, std::move(kept), second_width);
 }
 
+// Starts are in steps of 1/150 s, which is a whole number of samples at 22.05 and at 24 kHz: both
+// begin at the same moment.
+constexpr int jitter_steps_a_second = 150;
+
+void begin_later(Waves& waves, const std::vector<int64_t>& steps) {
+  std::vector<int64_t> starts, lengths;
+  for (size_t row = 0; row < steps.size(); ++row) {
+    const int64_t start = steps[row] * waves.sample_rate / jitter_steps_a_second;
+    starts.push_back(std::min(start, std::max<int64_t>(0, waves.lengths[row] - 1)));
+    lengths.push_back(waves.lengths[row] - starts.back());
+  }
+  waves = cut(waves, starts, std::move(lengths), waves.samples.size(1));
+}
+
 }  // namespace
 
 int64_t SpeechBatches::samples_of(size_t bucket, int rate) const {
@@ -158,6 +172,16 @@ void SpeechBatches::shape(const HostSpeech& host, Waves& waves, Waves& second) c
   const auto epoch = static_cast<uint64_t>(host.planned.epoch);
   std::vector<uint64_t> ids;
   for (const Row& row : host.rows) ids.push_back(static_cast<uint64_t>(row.clip));
+  if (options_.jitter_ms > 0) {
+    RECORD_FUNCTION("tandem::jitter", std::vector<c10::IValue>{});
+    const auto most = static_cast<uint64_t>(options_.jitter_ms * jitter_steps_a_second / 1000);
+    std::vector<int64_t> steps;
+    for (const uint64_t id : ids)
+      steps.push_back(
+          static_cast<int64_t>(counted_draw(options_.seed, "start", id, epoch) % (most + 1)));
+    begin_later(waves, steps);
+    if (both) begin_later(second, steps);
+  }
   if (options_.pitch_semitones > 0) {
     RECORD_FUNCTION("tandem::pitch_shift", std::vector<c10::IValue>{});
     std::vector<double> semitones;

@@ -38,6 +38,7 @@ struct SpeechOptions {
   std::optional<double> target_lufs;   // loudness
   std::optional<double> noise_snr_db;  // white noise on every clip, another one each epoch
   double pitch_semitones = 0;          // each clip shifted by up to this, up or down
+  double jitter_ms = 0;                // each clip begins up to so much later
   bool waves = false;                  // also give the samples
   int second_rate = 0;  // and once more at this rate, made from the file's own; 0: no. Only with
                         // `waves`, and only in a SpeechBatch
@@ -47,6 +48,9 @@ struct SpeechOptions {
   const ClipCache* cache = nullptr;  // mels made before; used when it holds every clip
   KeptSounds* kept = nullptr;        // of clips that were decoded before
   uint64_t seed = 0;
+
+  // What is made of a clip is another each epoch, and not worth keeping.
+  bool augments() const { return noise_snr_db || pitch_semitones > 0 || jitter_ms > 0; }
 };
 
 // A batch with what the host knows of it, for makers that add to it. Tensors are on the device of

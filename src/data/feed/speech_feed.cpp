@@ -142,6 +142,7 @@ SpeechOptions speech_options(const DataConfig& config, uint64_t seed) {
                         .target_lufs = config.target_loudness_lufs,
                         .noise_snr_db = config.noise_snr_db,
                         .pitch_semitones = config.pitch_shift_semitones,
+                        .jitter_ms = config.start_jitter_ms,
                         .native = config.use_native_loading,
                         .seed = seed};
   options.mel = find_mel(config.mel).value();  // the table of settings knows the same names
@@ -192,6 +193,10 @@ std::unique_ptr<SpeechFeed> open_validation(const DataConfig& config, SpeechFeed
   options.shuffle = false;
   options.side = config.val_data ? Side::all : Side::validation;
   options.validation_share = config.validation_share;
+  SpeechOptions as_it_is = sound_of(config, options);  // judged by clips that nothing was done to
+  as_it_is.noise_snr_db.reset();
+  as_it_is.pitch_semitones = as_it_is.jitter_ms = 0;
+  options.sound = as_it_is;
   if (config.val_data) return std::make_unique<SpeechFeed>(*config.val_data, config, options);
   SpeechCorpus corpus = open_corpus(train_data(config), config);
   const auto ignore = [](int64_t, const std::string&, const std::string&) {};

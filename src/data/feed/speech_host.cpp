@@ -48,8 +48,7 @@ SpeechBatches::SpeechBatches(const SpeechCorpus& corpus, const BatchOrder& order
 SpeechBatches::MelsFrom SpeechBatches::choose_source() const {
   // Augmentation makes other mels each time and works on whole batches; samples are not in the
   // cache.
-  if (options_.waves || options_.noise_snr_db || options_.pitch_semitones > 0)
-    return MelsFrom::device;
+  if (options_.waves || options_.augments()) return MelsFrom::device;
   const MelsFrom otherwise = options_.on_host ? MelsFrom::host_threads : MelsFrom::device;
   if (!options_.cache) return otherwise;
   const ClipIndex& index = corpus_.index();

@@ -80,6 +80,7 @@ struct XttsGpt {
     at::Tensor conditioning;         // [B, latents, D]
     // Whether audio sees the text's STOP, as it does when it is spoken. Coqui masks it.
     bool reads_stop = false;
+    bool recalls = false;  // give Learned::recall_loss
   };
   struct Learned {
     at::Tensor text_loss, audio_loss;    // sums over targets
@@ -87,6 +88,9 @@ struct XttsGpt {
     at::Tensor audio_hits;               // targets that were the likeliest code
     at::Tensor stop_hits, stop_count;    // of these, the first stop token of each row
     at::Tensor audio_latents;            // [B, N + 5, D]; place i speaks code i
+    // How well the code that was read at a place can be told from its latent, by the embedding of
+    // codes: a sum as the others. Undefined unless LearnBatch::recalls.
+    at::Tensor recall_loss;
   };
   Learned learn(const LearnBatch& batch, const CountedDropout& dropout = {}) const;
 

@@ -73,6 +73,12 @@ XttsGpt::Learned XttsGpt::learn(const LearnBatch& batch, const CountedDropout& d
   out.audio_latents = latents.narrow(1, prefix + words, sounds);
   const at::Tensor heard = audio_targets.masked_fill(~learned, ignored);
   const Judged audio = judge(audio_head, out.audio_latents, heard);
+  if (batch.recalls) {
+    const at::Tensor of_a_code = (sound > 0).logical_and(sound <= code_lengths).logical_and(there);
+    out.recall_loss = judge({audio_embedding, {}}, out.audio_latents,
+                            audio_inputs.masked_fill(~of_a_code, ignored))
+                          .loss;
+  }
   const at::Tensor first_stop = sound.eq(code_lengths).logical_and(learned);
   out.text_loss = text.loss;
   out.text_count = text.count;

@@ -1,7 +1,7 @@
 // GELU and its backward pass, and sums over places.
 #include <c10/cuda/CUDAException.h>
 
-#include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/gpt_step/gelu.cuh"
 #include "nn/work_note.h"
 
 namespace tandem {
@@ -11,17 +11,6 @@ constexpr int threads = 256;
 constexpr int lanes = 32;                 // eights of columns beside each other in a block
 constexpr int walkers = threads / lanes;  // rows at a time
 constexpr int tile_columns = 8 * lanes;
-
-__device__ inline float tanh_fast(float x) {
-  float y;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-constexpr float root = 0.7978845608028654f, cubic = 0.044715f;  // sqrt(2 / pi)
-
-__device__ inline float gelu(float x) {
-  return 0.5f * x * (1.f + tanh_fast(root * (x + cubic * x * x * x)));
-}
 
 __global__ void __launch_bounds__(threads) gelu_forward(const bf16* in, bf16* out, int64_t count) {
   const int64_t at = 8 * (static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x);
@@ -59,16 +48,9 @@ __global__ void __launch_bounds__(threads)
          place += gridDim.y * walkers) {
       const int64_t at = static_cast<int64_t>(place) * columns + column;
       Eight x = load_eight(in + at), d = load_eight(gradient + at);
+      gelu_slope(x, d);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const float v = x.v[i], square = v * v;
-        const float t = tanh_fast(root * v * (1.f + cubic * square));
-        const float slope =
-            0.5f * (1.f + t) + 0.5f * v * (1.f - t * t) * root * (1.f + 3.f * cubic * square);
-        x.v[i] = 0.5f * v * (1.f + t);
-        d.v[i] *= slope;
-        sum.v[i] += d.v[i];
-      }
+      for (int i = 0; i < 8; ++i) sum.v[i] += d.v[i];
       store_eight(activated + at, x);
       store_eight(gradient + at, d);
     }

@@ -11,6 +11,25 @@ at::Tensor GptBuffers::take(at::IntArrayRef shape, at::ScalarType type) {
   return tensor;
 }
 
+void GptBuffers::take_fp8(const GptSizes& sizes, int64_t places) {
+  const int64_t width = sizes.width;
+  expand_parts = gelu_fp8_parts;
+  fp8_data = take({6 * places * width + 12 * width * width}, at::kByte);
+  fp8_scales = take({3 * places + 4 * 4 * width}, at::kFloat);
+  fp8_largest = take({sizes.layers, 9 * width}, at::kFloat);
+  auto* data = fp8_data.data_ptr<uint8_t>();
+  auto* scales = fp8_scales.data_ptr<float>();
+  const auto part = [&](int64_t count, int64_t rows) {
+    return Fp8Rows{std::exchange(data, data + count), std::exchange(scales, scales + rows)};
+  };
+  fp8_normed = part(places * width, places);
+  fp8_masked = part(places * width, places);
+  fp8_wide = part(4 * places * width, places);
+  for (const auto& [weight, widths] : {std::pair{fp8_qkv, 3}, std::pair{fp8_project, 1},
+                                       std::pair{fp8_expand, 4}, std::pair{fp8_contract, 4}})
+    fp8_weights[weight] = part(widths * width * width, 4 * width);
+}
+
 GptBuffers::GptBuffers(const GptSizes& sizes, const GptStepOptions& options) {
   const int64_t places = options.most_places, width = sizes.width;
   const int64_t tokens = sizes.text_tokens + sizes.audio_tokens;
@@ -54,10 +73,12 @@ GptBuffers::GptBuffers(const GptSizes& sizes, const GptStepOptions& options) {
   slot_losses = take({most_slots}, full);
   slot_hits = take({most_slots}, full);
   losses = take({2}, full);
+  recall = take({2}, full);
   hits = take({2}, full);
   latents_gradient = take({options.most_rows, options.latents, width}, full);
 
-  const int64_t norm_sums = most_sum_blocks * 3 * width, wide_sums = column_parts * 4 * width;
+  if (options.fp8) take_fp8(sizes, places);
+  const int64_t norm_sums = most_sum_blocks * 3 * width, wide_sums = expand_parts * 4 * width;
   const int64_t head_sums = std::max<int64_t>(
       most_sum_blocks * 5 * width, column_parts * std::max(sizes.text_tokens, sizes.audio_tokens));
   partial = take({2 * norm_sums + 2 * wide_sums + head_sums}, full);
@@ -67,7 +88,7 @@ GptBuffers::GptBuffers(const GptSizes& sizes, const GptStepOptions& options) {
   qkv_bias = expand + wide_sums;
   head = qkv_bias + wide_sums;
 
-  numbers = take({2 * options.most_rows + 2 + 3 * places + 2 * most_slots + tokens + 1}, at::kInt);
+  numbers = take({2 * options.most_rows + 2 + 3 * places + 3 * most_slots + tokens + 1}, at::kInt);
   int32_t* next = numbers.data_ptr<int32_t>();
   const auto part = [&](int64_t count) { return std::exchange(next, next + count); };
   packing.starts = part(2 * options.most_rows + 2);
@@ -76,6 +97,7 @@ GptBuffers::GptBuffers(const GptSizes& sizes, const GptStepOptions& options) {
   packing.slot = part(places);
   packing.place = part(most_slots);
   packing.target = part(most_slots);
+  packing.read = part(most_slots);
   packing.counts = part(tokens);
   packing.misfits = part(1);
 }

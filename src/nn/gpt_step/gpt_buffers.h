@@ -5,6 +5,7 @@
 #ifdef TANDEM_WITH_CUDA
 #include <ATen/core/TensorBody.h>
 
+#include "nn/gpt_step/fp8.h"
 #include "nn/gpt_step/gpt_kernels.h"
 #include "nn/gpt_step/gpt_step.h"
 
@@ -17,6 +18,8 @@ struct GptSizes {
   // tokens, those beyond having weights of zero.
   static int64_t padded(int64_t tokens) { return (tokens + 31) / 32 * 32; }
 };
+
+enum Fp8Weight { fp8_qkv, fp8_project, fp8_expand, fp8_contract };
 
 struct GptBuffers {
   GptBuffers(const GptSizes& sizes, const GptStepOptions& options);
@@ -43,18 +46,28 @@ struct GptBuffers {
   at::Tensor slot_losses, slot_hits;  // [S] float32
   at::Tensor partial;                 // float32, see below
   at::Tensor losses, hits, latents_gradient;
+  at::Tensor recall;   // [2] like losses; the first means nothing
   at::Tensor numbers;  // int32, all of Packing
 
   // Partial sums of one layer's backward pass, finished together.
   float *first_norm = nullptr, *second_norm = nullptr;  // [sum_blocks, 3, D]
-  float *expand = nullptr, *qkv_bias = nullptr;         // [column_parts, 4 D], [column_parts, 3 D]
-  float* head = nullptr;                                // of the heads and last norms
+  float *expand = nullptr, *qkv_bias = nullptr;         // [expand_parts, 4 D], [column_parts, 3 D]
+  int expand_parts = column_parts;
+  float* head = nullptr;  // of the heads and last norms
+
+  // In 8-bit floats, where those are used: what products read of the places, and one layer's
+  // weights, in the order of Fp8Weight.
+  Fp8Rows fp8_normed, fp8_masked, fp8_wide;  // [P, D], [P, D], [P, 4 D]
+  Fp8Rows fp8_weights[4];
+  at::Tensor fp8_largest;  // [layers, 9 D] float32: of the weights' columns
+  at::Tensor fp8_data, fp8_scales;
 
   Packing packing;
   uint64_t bytes = 0;
 
  private:
   at::Tensor take(at::IntArrayRef shape, at::ScalarType type);
+  void take_fp8(const GptSizes& sizes, int64_t places);
 };
 
 }  // namespace tandem

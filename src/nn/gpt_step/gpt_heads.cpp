@@ -25,7 +25,7 @@ struct HeadProducts {
     logits.rows = rows;
     logits.columns = tokens;
     logits.inner = width;
-    logits.bias = bias.data_ptr();
+    if (bias.defined()) logits.bias = bias.data_ptr();
 
     input_flow.left = work.data_ptr();
     input_flow.right = head.data_ptr();
@@ -47,8 +47,11 @@ struct HeadProducts {
 
 }  // namespace
 
-void GptWalk::head(bool text) {
-  const TrainedWeight& weight = text ? weights_.text_head_weight : weights_.audio_head_weight;
+void GptWalk::head(Head which) {
+  const bool text = which == Head::text, recalls = which == Head::recall;
+  const TrainedWeight& weight = text      ? weights_.text_head_weight
+                                : recalls ? weights_.audio_embedding
+                                          : weights_.audio_head_weight;
   const TrainedWeight& bias = text ? weights_.text_head_bias : weights_.audio_head_bias;
   const at::Tensor& padded = text ? buffers_.text_head : buffers_.audio_head;
   const at::Tensor& padded_bias = text ? buffers_.text_head_bias : buffers_.audio_head_bias;
@@ -61,7 +64,7 @@ void GptWalk::head(bool text) {
           cudaMemsetAsync(bytes + from.nbytes(), 0, to.nbytes() - from.nbytes(), stream_));
   };
   pad(weight.weight, padded);
-  pad(bias.weight, padded_bias);
+  if (!recalls) pad(bias.weight, padded_bias);
 
   const int64_t batch_rows = batch_.text_lengths.size(0);
   const int64_t texts = batch_rows * (batch_.text.size(1) + 1);
@@ -72,15 +75,18 @@ void GptWalk::head(bool text) {
   for (int64_t done = 0; done < slots; done += most) {
     const int64_t rows = std::min(most, slots - done), at = first + done;
     const bool overwrites = batch_.overwrites && done == 0;
-    const HeadProducts products(padded, padded_bias, half_of(buffers_.head_inputs) + at * width,
-                                buffers_.logits, half_of(buffers_.head_flow) + at * width,
-                                buffers_.head_gradient, rows);
+    HeadProducts products(padded, recalls ? at::Tensor() : padded_bias,
+                          half_of(buffers_.head_inputs) + at * width, buffers_.logits,
+                          half_of(buffers_.head_flow) + at * width, buffers_.head_gradient, rows);
+    products.input_flow.adds = recalls;  // to that of the audio's head
     products_.run(products.logits, stream_);
     LossCall loss;
     loss.logits = half_of(buffers_.logits);
-    loss.target = buffers_.packing.target + at;
+    loss.target = (recalls ? buffers_.packing.read : buffers_.packing.target) + at;
     loss.whole = batch_.whole.const_data_ptr<float>() + (text ? 0 : 1);
-    loss.factor = text ? static_cast<float>(options_.text_loss_weight) : 1.f;
+    loss.factor = static_cast<float>(text      ? options_.text_loss_weight
+                                     : recalls ? options_.recall_weight
+                                               : 1.);
     loss.loss = buffers_.slot_losses.data_ptr<float>() + at;
     if (scale_.defined()) {
       loss.scale = scale_.const_data_ptr<float>();
@@ -96,6 +102,7 @@ void GptWalk::head(bool text) {
     products_.run(products.weight, stream_);
     launch_add(buffers_.head_gradient.data_ptr<float>(), weight.gradient.data_ptr<float>(),
                tokens * width, overwrites, stream_);
+    if (recalls) continue;
     launch_column_sums(loss.logits, buffers_.head, loss.rows, loss.tokens, stride, stream_);
     SumJobs jobs;
     jobs.overwrite = overwrites;
@@ -125,11 +132,18 @@ void GptWalk::heads() {
   norms.slots = static_cast<int>(slots);
   norms.width = static_cast<int>(width);
   launch_last_norms(norms, stream_);
-  head(true);
-  head(false);
-  launch_sum_slots(buffers_.slot_losses.data_ptr<float>(), batch_.whole.const_data_ptr<float>(),
-                   buffers_.packing.misfits, static_cast<int>(texts), static_cast<int>(slots),
-                   buffers_.losses.data_ptr<float>(), stream_);
+  const auto sum_losses = [&](const at::Tensor& to) {
+    launch_sum_slots(buffers_.slot_losses.data_ptr<float>(), batch_.whole.const_data_ptr<float>(),
+                     buffers_.packing.misfits, static_cast<int>(texts), static_cast<int>(slots),
+                     to.data_ptr<float>(), stream_);
+  };
+  head(Head::text);
+  head(Head::audio);
+  sum_losses(buffers_.losses);
+  if (recalls()) {
+    head(Head::recall);
+    sum_losses(buffers_.recall);
+  }
   if (!scale_.defined()) {
     launch_sum_slots(buffers_.slot_hits.data_ptr<float>(), nullptr, buffers_.packing.misfits,
                      static_cast<int>(texts), static_cast<int>(slots),
@@ -150,6 +164,12 @@ void GptWalk::heads() {
   back.width = static_cast<int>(width);
   back.dropout = dropout(2 * sizes_.layers);
   launch_last_norms_backward(back, stream_);
+  if (options_.fp8) {
+    Fp8Jobs masked;
+    masked.job[masked.count++] = {
+        .in = back.masked, .out = buffers_.fp8_masked, .rows = back.places, .columns = back.width};
+    launch_fp8_rows(masked, stream_);
+  }
   SumJobs jobs;
   jobs.overwrite = batch_.overwrites;
   for (const TrainedWeight* to :
@@ -178,30 +198,53 @@ void GptWalk::tune(int64_t places) {
   for (const at::Tensor& tensor :
        {buffers_.normed, buffers_.branch, buffers_.wide, buffers_.head_inputs})
     fill(tensor);
+  const bool fp8 = options_.fp8;
+  if (fp8) {
+    const auto count = static_cast<int>(places), width = static_cast<int>(sizes_.width);
+    Fp8Jobs jobs;
+    jobs.job[jobs.count++] = {half_of(buffers_.normed), buffers_.fp8_normed, count, width};
+    jobs.job[jobs.count++] = {half_of(buffers_.branch), buffers_.fp8_masked, count, width};
+    jobs.job[jobs.count++] = {wide(0), buffers_.fp8_wide, count, 4 * width};
+    launch_fp8_rows(jobs, stream_);
+  }
+  const auto as_run = [&](const Product& product, const Fp8Rows& left, Fp8Weight which) {
+    return fp8 ? in_fp8(product, left, which) : product;
+  };
   Product qkv = forward_product(buffers_.normed, block.qkv_weight, buffers_.qkv.select(0, 0));
   qkv.bias = block.qkv_bias.weight.data_ptr();
   Product expand =
       forward_product(buffers_.normed, block.expand_weight, buffers_.before_gelu.select(0, 0));
   expand.bias = block.expand_bias.weight.data_ptr();
   const at::Tensor &narrow = buffers_.branch, wide_in = buffers_.wide.select(0, 0);
-  for (const Product& product :
-       {qkv, forward_product(buffers_.normed, block.project_weight, narrow),
-        forward_product(wide_in, block.contract_weight, narrow),
-        backward_product(buffers_.normed.data_ptr(), block.contract_weight, wide(1)),
-        backward_product(wide_in.data_ptr(), block.expand_weight, narrow.data_ptr()),
-        backward_product(buffers_.normed.data_ptr(), block.project_weight, narrow.data_ptr()),
-        backward_product(wide_in.data_ptr(), block.qkv_weight, narrow.data_ptr())})
+  turn_weights(0, /*backward=*/false);
+  for (const Product& product : {as_run(qkv, buffers_.fp8_normed, fp8_qkv),
+                                 forward_product(buffers_.normed, block.project_weight, narrow),
+                                 as_run(forward_product(wide_in, block.contract_weight, narrow),
+                                        buffers_.fp8_wide, fp8_contract)})
     products_.tune(product, stream_);
-  const float apart = products_.tune(expand, stream_);
-  expand.out = wide_in.data_ptr();
-  expand.before_gelu = buffers_.before_gelu.select(0, 0).data_ptr();
-  const float together = products_.tune(expand, stream_);
-  if (places == options_.most_places) {
-    // The kernel alone reads and writes what is four times as wide, at about 3.3 TB/s of an H200.
-    const float alone = static_cast<float>(places * 4 * sizes_.width * 4) / 3.3e9f;
-    // What is computed again must have the same bits.
-    gelu_in_product_ = !options_.recompute && together > 0 && together < apart + alone;
+  const float apart = products_.tune(as_run(expand, buffers_.fp8_normed, fp8_expand), stream_);
+  if (!fp8) {
+    expand.out = wide_in.data_ptr();
+    expand.before_gelu = buffers_.before_gelu.select(0, 0).data_ptr();
+    const float together = products_.tune(expand, stream_);
+    if (places == options_.most_places) {
+      // The kernel alone reads and writes what is four times as wide, at about 3.3 TB/s of an H200.
+      const float alone = static_cast<float>(places * 4 * sizes_.width * 4) / 3.3e9f;
+      // What is computed again must have the same bits.
+      gelu_in_product_ = !options_.recompute && together > 0 && together < apart + alone;
+    }
   }
+  turn_weights(0, /*backward=*/true);
+  const auto back = [&](const at::Tensor& gradient, const TrainedWeight& weight, void* out,
+                        const Fp8Rows& left, Fp8Weight which) {
+    products_.tune(as_run(backward_product(gradient.data_ptr(), weight, out), left, which),
+                   stream_);
+  };
+  const Fp8Rows &fp8_thin = buffers_.fp8_masked, &fp8_thick = buffers_.fp8_wide;
+  back(buffers_.normed, block.contract_weight, wide(1), fp8_thin, fp8_contract);
+  back(wide_in, block.expand_weight, narrow.data_ptr(), fp8_thick, fp8_expand);
+  back(buffers_.normed, block.project_weight, narrow.data_ptr(), fp8_thin, fp8_project);
+  back(wide_in, block.qkv_weight, narrow.data_ptr(), fp8_thick, fp8_qkv);
 
   const at::Tensor scratch =
       at::zeros({4 * sizes_.width * sizes_.width}, buffers_.losses.options());

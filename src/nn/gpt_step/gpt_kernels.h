@@ -16,6 +16,7 @@ struct __nv_bfloat16;
 namespace tandem {
 
 using bf16 = __nv_bfloat16;
+struct Fp8Rows;  // fp8.h
 
 constexpr int64_t widest = 2048;
 
@@ -31,6 +32,7 @@ struct Packing {
   // Slots: text targets [B, T + 1], behind them audio targets [B, N + 4].
   int32_t* place = nullptr;    // [slots] -1: none
   int32_t* target = nullptr;   // [slots] -1: not learned
+  int32_t* read = nullptr;     // [slots] the code that is read at its place; -1: none
   int32_t* counts = nullptr;   // [text_tokens + audio_tokens] places of each token
   int32_t* misfits = nullptr;  // [1] sequences that did not fit, see GptStepBatch::places
 };
@@ -90,7 +92,8 @@ struct NormWeights {
 };
 
 // sum = x + dropped(branch + bias); normed = norm(sum). Without `branch`, sum is x itself and is
-// not written; without `normed` only the sum is.
+// not written; without `normed` only the sum is. With `fp8` the norm is written there instead, of
+// rows no wider than widest_fp8.
 struct AddNormCall {
   const bf16* x = nullptr;
   const bf16* branch = nullptr;
@@ -101,7 +104,7 @@ struct AddNormCall {
   int places = 0, width = 0;
   Dropout dropout;
 };
-void launch_add_norm(const AddNormCall& call, cudaStream_t stream);
+void launch_add_norm(const AddNormCall& call, cudaStream_t stream, const Fp8Rows* fp8 = nullptr);
 
 // Blocks that sum over `places` rows, and with them the rows of the partial sums.
 constexpr int most_sum_blocks = 264;
@@ -112,7 +115,8 @@ constexpr int sum_blocks(int64_t places) {
 // Backward of normed = norm(x) beside a residual: out = residual + d norm/dx (gradient).
 // `masked` = dropped(out), the gradient of the branch that was added to make x; without dropout it
 // is not written (it is `out`). `normed` is computed again for the weight gradient of the product
-// that read it. Partial sums [sum_blocks, 3, D]: norm weight, norm bias, branch bias.
+// that read it. Partial sums [sum_blocks, 3, D]: norm weight, norm bias, branch bias. With `fp8`
+// `masked` is also written there, of rows no wider than widest_fp8.
 struct NormBackwardCall {
   const bf16 *x = nullptr, *gradient = nullptr, *residual = nullptr;
   NormWeights norm;
@@ -122,7 +126,8 @@ struct NormBackwardCall {
   int places = 0, width = 0;
   Dropout dropout;  // of the branch below
 };
-void launch_norm_backward(const NormBackwardCall& call, cudaStream_t stream);
+void launch_norm_backward(const NormBackwardCall& call, cudaStream_t stream,
+                          const Fp8Rows* fp8 = nullptr);
 
 // Both last norms: the heads' inputs of all slots. Rows without a place are zeros.
 struct LastNormsCall {

@@ -29,12 +29,15 @@ void check(cublasStatus_t status, const char* what) {
 
 // What decides how a product is computed. `rows` and `inner` stand apart: one of them is the number
 // of places, and a measured choice serves all sizes of it.
-using Form = std::tuple<int64_t, bool, bool, bool, bool, int>;
+using Form = std::tuple<int64_t, bool, bool, bool, bool, int, bool>;
 using Size = std::pair<int64_t, int64_t>;
+
+bool is_fp8(const Product& p) { return p.left_scales && p.right_scales; }
 
 Form form_of(const Product& p) {
   return {p.columns,  p.left_turned,     p.right_turned,
-          p.to_float, p.adds || p.added, p.before_gelu ? 2 : p.bias ? 1 : 0};
+          p.to_float, p.adds || p.added, p.before_gelu ? 2 : p.bias ? 1 : 0,
+          is_fp8(p)};
 }
 
 // cuBLASLt counts columns first: it computes out^T = right^T left^T.
@@ -58,9 +61,19 @@ struct Description {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.columns);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, CUDA_R_16BF);
     }
-    right = layout(CUDA_R_16BF, p.right_turned ? p.inner : p.columns,
-                   p.right_turned ? p.columns : p.inner, p.right_stride);
-    left = layout(CUDA_R_16BF, p.left_turned ? p.rows : p.inner, p.left_turned ? p.inner : p.rows,
+    if (is_fp8(p)) {
+      // Sums of 1,024 to 4,096 products of three-bit numbers: the tensor cores' own are good
+      // enough.
+      set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
+      set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+      set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+      set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p.right_scales);
+      set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p.left_scales);
+    }
+    const cudaDataType read = is_fp8(p) ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
+    right = layout(read, p.right_turned ? p.inner : p.columns, p.right_turned ? p.columns : p.inner,
+                   p.right_stride);
+    left = layout(read, p.left_turned ? p.rows : p.inner, p.left_turned ? p.inner : p.rows,
                   p.left_stride);
     out = layout(p.to_float ? CUDA_R_32F : CUDA_R_16BF, p.columns, p.rows, p.out_stride);
   }
@@ -144,9 +157,10 @@ struct Products::Parts {
     if (const auto near = nearest_measured(p, d)) return sizes[size] = *near;
     const auto first = candidates(d, 1);
     if (first.empty())
-      throw Error(ErrorKind::device,
-                  fmt::format("cuBLASLt has no product of [{}, {}] and [{}, {}] in bfloat16",
-                              p.rows, p.inner, p.inner, p.columns));
+      throw Error(
+          ErrorKind::device,
+          fmt::format("cuBLASLt has no product of [{}, {}] and [{}, {}] in {}", p.rows, p.inner,
+                      p.inner, p.columns, is_fp8(p) ? "8-bit floats" : "bfloat16"));
     return sizes[size] = first.front().algo;
   }
 };
@@ -164,9 +178,10 @@ void Products::run(const Product& product, cudaStream_t stream) {
   const auto rows = static_cast<double>(product.rows), inner = static_cast<double>(product.inner),
              columns = static_cast<double>(product.columns);
   const int passes = product.adds || product.added ? 2 : 1;  // over the result
-  const WorkNote note(
-      "tandem::product", 2 * rows * inner * columns,
-      2 * inner * (rows + columns) + (product.to_float ? 4 : 2) * passes * rows * columns);
+  const WorkNote note(is_fp8(product) ? "tandem::fp8_product" : "tandem::product",
+                      2 * rows * inner * columns,
+                      (is_fp8(product) ? 1 : 2) * inner * (rows + columns) +
+                          (product.to_float ? 4 : 2) * passes * rows * columns);
   check(parts_->launch(product, description, parts_->algorithm(product, description), stream),
         "a product");
 }

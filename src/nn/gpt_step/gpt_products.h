@@ -1,4 +1,4 @@
-// Matrix products in bfloat16 through cuBLASLt, told row by row:
+// Matrix products in bfloat16, or of 8-bit floats, through cuBLASLt, told row by row:
 //
 //   out[rows, columns] (+)= left[rows, inner] right[inner, columns]
 //
@@ -31,6 +31,9 @@ struct Product {
   const void* bias = nullptr;                                 // [columns], added to every row
   // With a bias: out is the GELU (tanh) of the result, which is written here itself, without gaps.
   void* before_gelu = nullptr;
+  // Both given: left and right are 8-bit floats (fp8.h), left [rows, inner] with a scale a row,
+  // right turned, [columns, inner], with a scale a column.
+  const float *left_scales = nullptr, *right_scales = nullptr;
 };
 
 class Products {

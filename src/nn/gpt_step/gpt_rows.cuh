@@ -103,6 +103,15 @@ struct RowGroup {
     for (int i = 1; i < 4; ++i) out.x += place[i].x, out.y += place[i].y;
     return out;
   }
+  // The largest of the group; `shared` [2][4] of it, used in turn.
+  __device__ float largest(float x, float* shared, int turn) const {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, offset));
+    float* place = shared + 4 * (turn & 1);
+    if (thread % 32 == 0) place[thread / 32] = x;
+    sync();
+    return fmaxf(fmaxf(place[0], place[1]), fmaxf(place[2], place[3]));
+  }
 };
 
 }  // namespace tandem

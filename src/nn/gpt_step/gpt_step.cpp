@@ -85,7 +85,9 @@ GptSizes check_weights(const GptStepWeights& w) {
   return sizes;
 }
 
-void check_options(const GptStepOptions& o) {
+void check_options(const GptStepOptions& o, const GptSizes& sizes) {
+  require(!o.fp8 || gpt_step_takes_fp8(sizes.width),
+          fmt::format("a training step of width {} cannot have 8-bit products here", sizes.width));
   require(o.most_places > 0 && o.most_rows > 0 && o.longest > 0 && o.latents >= 0 &&
               o.most_places <= (int64_t{1} << 24) && o.dropout >= 0 && o.dropout < 1,
           fmt::format("a training step cannot have {} places, {} rows of at most {} and dropout {}",
@@ -111,7 +113,7 @@ struct GptStep::Parts {
 
   Parts(const GptStepWeights& weights, const GptStepOptions& given)
       : sizes(check_weights(weights)),
-        options((check_options(given), given)),
+        options((check_options(given, sizes), given)),
         text_positions(weights.text_positions.weight.size(0)),
         audio_positions(weights.audio_positions.weight.size(0)),
         walk(weights, sizes, options) {}
@@ -147,6 +149,10 @@ struct GptStep::Parts {
           .hint("drop longer clips: tandem prepare --max-seconds, --max-tokens");
   }
 };
+
+bool gpt_step_takes_fp8(int64_t width) {
+  return width <= widest_fp8 && width % 128 == 0 && fp8_runs();
+}
 
 GptStep::GptStep(const GptStepWeights& weights, const GptStepOptions& options)
     : parts_(std::make_unique<Parts>(weights, options)) {}
@@ -187,6 +193,7 @@ GptStepResult GptStep::run(const GptStepBatch& batch, const at::Tensor& step,
 GptStepResult GptStep::result() const {
   const GptBuffers& buffers = parts_->walk.buffers();
   return {.losses = buffers.losses,
+          .recall = parts_->options.recall_weight > 0 ? buffers.recall[1] : at::Tensor(),
           .latents_gradient = buffers.latents_gradient.narrow(0, 0, parts_->rows)};
 }
 
@@ -213,6 +220,7 @@ at::Tensor GptStep::dropout_mask(int64_t mask, int64_t places, const at::Tensor&
 
 #else
 
+bool gpt_step_takes_fp8(int64_t) { return false; }
 struct GptStep::Parts {};
 GptStep::GptStep(const GptStepWeights&, const GptStepOptions&) {
   throw Error(ErrorKind::device, "a fused training step needs a GPU; this build has no CUDA")

@@ -48,6 +48,12 @@ struct GptStepOptions {
   bool recompute = false;  // keep only the residual stream of each layer, compute the rest again
   double dropout = 0;      // on embeddings and on both branches of every layer
   double text_loss_weight = 0.01;
+  // Of a third loss: the code that a place of audio has read, told from its head's input by the
+  // audio embedding. 0: none.
+  double recall_weight = 0;
+  // Products of the forward pass and of gradients that flow back in 8-bit floats: see fp8.h. Only
+  // where `gpt_step_takes_fp8(width)`.
+  bool fp8 = false;
   int64_t start_text = 0, stop_text = 0, start_audio = 0, stop_audio = 0;
   bool reads_stop = false;  // see above
   // Measures the products' algorithms at the start (about a second). Off: the same bits in every
@@ -62,6 +68,9 @@ constexpr int64_t gpt_step_places(int64_t latents, int64_t text_length, int64_t 
              ? 0
              : latents + text_length + 1 + (reads_stop ? 1 : 0) + code_length + 4;
 }
+
+// Whether the current device and this width can have GptStepOptions::fp8.
+bool gpt_step_takes_fp8(int64_t width);
 
 // On the device. Rows with both lengths 0 take no places. B (T + 1 + N + 4) is at most most_rows *
 // longest, for the heads' inputs.
@@ -83,6 +92,7 @@ struct GptStepBatch {
 
 struct GptStepResult {
   at::Tensor losses;            // [2] float32: text and audio, sums over targets / whole
+  at::Tensor recall;            // [] float32: likewise, over the audio's; undefined without weight
   at::Tensor latents_gradient;  // [B, L, D] float32
 };
 

@@ -106,6 +106,39 @@ Product GptWalk::weight_product(const void* input, const void* gradient,
   return product;
 }
 
+// The projection of the forward pass stays in bfloat16: its input is the attention's, which nobody
+// has in 8-bit floats, and it is a twelfth of the work.
+void GptWalk::turn_weights(int64_t layer, bool backward) {
+  if (!options_.fp8) return;
+  const GptStepBlock& block = weights_.blocks[static_cast<size_t>(layer)];
+  const std::pair<Fp8Weight, const TrainedWeight*> all[] = {{fp8_qkv, &block.qkv_weight},
+                                                            {fp8_project, &block.project_weight},
+                                                            {fp8_expand, &block.expand_weight},
+                                                            {fp8_contract, &block.contract_weight}};
+  Fp8Jobs jobs;
+  for (const auto& [which, weight] : all) {
+    if (which == fp8_project && !backward) continue;
+    jobs.job[jobs.count++] = {.in = half_of(weight->weight),
+                              .out = buffers_.fp8_weights[which],
+                              .rows = static_cast<int>(weight->weight.size(0)),
+                              .columns = static_cast<int>(weight->weight.size(1))};
+  }
+  if (backward) return launch_fp8_rows(jobs, stream_);
+  const at::Tensor largest = buffers_.fp8_largest.select(0, layer);
+  C10_CUDA_CHECK(cudaMemsetAsync(largest.data_ptr(), 0, largest.nbytes(), stream_));
+  launch_fp8_columns(jobs, largest.data_ptr<float>(), stream_);
+}
+
+Product GptWalk::in_fp8(Product product, const Fp8Rows& left, Fp8Weight weight) const {
+  const Fp8Rows& right = buffers_.fp8_weights[weight];
+  product.left = left.data;
+  product.left_scales = left.scales;
+  product.right = right.data;
+  product.right_scales = right.scales;
+  product.right_turned = true;
+  return product;
+}
+
 void GptWalk::forward() {
   const int64_t rows = batch_.text_lengths.size(0);
   PackCall pack;
@@ -156,6 +189,9 @@ void GptWalk::forward() {
 void GptWalk::forward_layer(int64_t layer, bool whole) {
   const GptStepBlock& block = weights_.blocks[static_cast<size_t>(layer)];
   const int64_t at = kept(layer), places = batch_.places;
+  const bool fp8 = options_.fp8;
+  const Fp8Rows* normed = fp8 ? &buffers_.fp8_normed : nullptr;
+  turn_weights(layer, /*backward=*/false);
   AddNormCall norm;
   norm.places = static_cast<int>(places);
   norm.width = static_cast<int>(sizes_.width);
@@ -168,12 +204,12 @@ void GptWalk::forward_layer(int64_t layer, bool whole) {
     norm.x = row_of(buffers_.x, layer);
     norm.norm = norm_of(block.norm1_weight, block.norm1_bias);
     norm.stats = stats(layer, 0);
-    launch_add_norm(norm, stream_);
+    launch_add_norm(norm, stream_, normed);
   }
 
   Product qkv = forward_product(buffers_.normed, block.qkv_weight, buffers_.qkv.select(0, at));
   qkv.bias = block.qkv_bias.weight.data_ptr();
-  products_.run(qkv, stream_);
+  products_.run(fp8 ? in_fp8(qkv, *normed, fp8_qkv) : qkv, stream_);
   const at::Tensor sums = buffers_.logsumexp.select(0, at)
                               .narrow(0, 0, sizes_.heads * places)
                               .view({sizes_.heads, places});
@@ -189,7 +225,7 @@ void GptWalk::forward_layer(int64_t layer, bool whole) {
   norm.norm = norm_of(block.norm2_weight, block.norm2_bias);
   norm.stats = stats(layer, 1);
   norm.dropout = dropout(1 + 2 * layer);
-  launch_add_norm(norm, stream_);
+  launch_add_norm(norm, stream_, normed);
 
   const at::Tensor before_gelu = buffers_.before_gelu.select(0, at);
   Product expand = forward_product(buffers_.normed, block.expand_weight, before_gelu);
@@ -199,11 +235,18 @@ void GptWalk::forward_layer(int64_t layer, bool whole) {
     expand.out = activated.data_ptr();
     expand.before_gelu = before_gelu.data_ptr();
   }
-  products_.run(expand, stream_);
+  products_.run(fp8 ? in_fp8(expand, *normed, fp8_expand) : expand, stream_);
   if (!whole) return;
-  if (!gelu_in_product_)
-    launch_gelu(half_of(before_gelu), half_of(activated), places * 4 * sizes_.width, stream_);
-  products_.run(forward_product(activated, block.contract_weight, buffers_.branch), stream_);
+  const Product contract = forward_product(activated, block.contract_weight, buffers_.branch);
+  if (fp8) {
+    launch_gelu_fp8(half_of(before_gelu), buffers_.fp8_wide, static_cast<int>(places),
+                    static_cast<int>(4 * sizes_.width), stream_);
+    products_.run(in_fp8(contract, buffers_.fp8_wide, fp8_contract), stream_);
+  } else {
+    if (!gelu_in_product_)
+      launch_gelu(half_of(before_gelu), half_of(activated), places * 4 * sizes_.width, stream_);
+    products_.run(contract, stream_);
+  }
 
   const bool last = layer + 1 == sizes_.layers;
   norm.x = row_of(buffers_.middle, at);
@@ -217,7 +260,7 @@ void GptWalk::forward_layer(int64_t layer, bool whole) {
     norm.norm = norm_of(next.norm1_weight, next.norm1_bias);
     norm.stats = stats(layer + 1, 0);
   }
-  launch_add_norm(norm, stream_);
+  launch_add_norm(norm, stream_, last ? nullptr : normed);
 }
 
 // `flow` is the gradient of x[layer + 1], `masked` the same behind the mask of the branch that was
@@ -227,15 +270,29 @@ void GptWalk::backward(int64_t layer) {
   const int64_t at = kept(layer), width = sizes_.width;
   const int places = static_cast<int>(batch_.places);
   if (options_.recompute) forward_layer(layer, false);
+  turn_weights(layer, /*backward=*/true);
+  const bool fp8 = options_.fp8;
+  const Fp8Rows &fp8_masked = buffers_.fp8_masked, &fp8_wide = buffers_.fp8_wide;
+  // The gradient of a product's input.
+  const auto flow_back = [&](const void* gradient, const TrainedWeight& weight, void* out,
+                             const Fp8Rows& fp8_gradient, Fp8Weight which) {
+    const Product product = backward_product(gradient, weight, out);
+    products_.run(fp8 ? in_fp8(product, fp8_gradient, which) : product, stream_);
+  };
 
   bf16 *activated = wide(0), *wide_flow = wide(1);
   bf16 *flow = half_of(buffers_.flow), *masked = half_of(buffers_.masked);
   bf16 *normed = half_of(buffers_.normed), *branch = half_of(buffers_.branch);
-  products_.run(backward_product(masked, block.contract_weight, wide_flow), stream_);
-  launch_gelu_backward(row_of(buffers_.before_gelu, at), wide_flow, activated, buffers_.expand,
-                       places, static_cast<int>(4 * width), stream_);
+  flow_back(masked, block.contract_weight, wide_flow, fp8_masked, fp8_contract);
+  if (fp8) {
+    launch_gelu_backward_fp8(row_of(buffers_.before_gelu, at), wide_flow, activated, fp8_wide,
+                             buffers_.expand, places, static_cast<int>(4 * width), stream_);
+  } else {
+    launch_gelu_backward(row_of(buffers_.before_gelu, at), wide_flow, activated, buffers_.expand,
+                         places, static_cast<int>(4 * width), stream_);
+  }
   products_.run(weight_product(activated, masked, block.contract_weight), stream_);
-  products_.run(backward_product(wide_flow, block.expand_weight, branch), stream_);
+  flow_back(wide_flow, block.expand_weight, branch, fp8_wide, fp8_expand);
 
   NormBackwardCall norm;
   norm.x = row_of(buffers_.middle, at);
@@ -249,11 +306,11 @@ void GptWalk::backward(int64_t layer) {
   norm.places = places;
   norm.width = static_cast<int>(width);
   norm.dropout = dropout(1 + 2 * layer);
-  launch_norm_backward(norm, stream_);
+  launch_norm_backward(norm, stream_, fp8 ? &fp8_masked : nullptr);
   products_.run(weight_product(normed, wide_flow, block.expand_weight), stream_);
 
   const at::Tensor attended = buffers_.attended.select(0, at).narrow(0, 0, places);
-  products_.run(backward_product(masked, block.project_weight, branch), stream_);
+  flow_back(masked, block.project_weight, branch, fp8_masked, fp8_project);
   products_.run(weight_product(attended.data_ptr(), masked, block.project_weight), stream_);
   const auto by_head = [&](const at::Tensor& tensor) {
     return tensor.narrow(0, 0, sizes_.heads * batch_.places).view({sizes_.heads, batch_.places});
@@ -265,13 +322,19 @@ void GptWalk::backward(int64_t layer) {
   if (!attention_.own_kernels())
     launch_column_sums(wide_flow, buffers_.qkv_bias, places, static_cast<int>(3 * width), 3 * width,
                        stream_);
-  products_.run(backward_product(wide_flow, block.qkv_weight, branch), stream_);
+  if (fp8) {
+    Fp8Jobs jobs;
+    jobs.job[jobs.count++] = {
+        .in = wide_flow, .out = fp8_wide, .rows = places, .columns = static_cast<int>(3 * width)};
+    launch_fp8_rows(jobs, stream_);
+  }
+  flow_back(wide_flow, block.qkv_weight, branch, fp8_wide, fp8_qkv);
   norm.x = row_of(buffers_.x, layer);
   norm.norm = norm_of(block.norm1_weight, block.norm1_bias);
   norm.stats = reinterpret_cast<float2*>(buffers_.stats.select(0, layer).data_ptr());
   norm.partial = buffers_.first_norm;
   norm.dropout = dropout(2 * layer);  // of the layer below, or of the embeddings
-  launch_norm_backward(norm, stream_);
+  launch_norm_backward(norm, stream_, fp8 && layer > 0 ? &fp8_masked : nullptr);
   products_.run(weight_product(normed, wide_flow, block.qkv_weight), stream_);
   finish_layer_sums(layer);
 }
@@ -296,7 +359,7 @@ void GptWalk::finish_layer_sums(int64_t layer) {
     add(partial + width, blocks, 3 * width, bias);
     if (below) add(partial + 2 * width, blocks, 3 * width, *below);
   };
-  add(buffers_.expand, column_parts, 4 * width, block.expand_bias);
+  add(buffers_.expand, buffers_.expand_parts, 4 * width, block.expand_bias);
   if (attention_.own_kernels()) {
     const auto parts = attention_.bias_parts(sequences(), batch_.places);
     const auto third = [&](int64_t which) {
@@ -335,8 +398,9 @@ void GptWalk::embeddings_backward() {
   if (batch_.overwrites)
     for (const TrainedWeight* table : {&weights_.text_embedding, &weights_.audio_embedding,
                                        &weights_.text_positions, &weights_.audio_positions})
-      C10_CUDA_CHECK(
-          cudaMemsetAsync(table->gradient.data_ptr(), 0, table->gradient.nbytes(), stream_));
+      if (table != &weights_.audio_embedding || !recalls())  // it has its head's gradient already
+        C10_CUDA_CHECK(
+            cudaMemsetAsync(table->gradient.data_ptr(), 0, table->gradient.nbytes(), stream_));
   launch_embed_backward(call, stream_);
 }
 

@@ -36,9 +36,16 @@ class GptWalk {
                          const TrainedWeight& weight) const;
 
  private:
+  // The weights of a layer in 8-bit floats, for the forward or the backward pass.
+  void turn_weights(int64_t layer, bool backward);
+  // The same product of 8-bit floats; `left` as it is.
+  Product in_fp8(Product product, const Fp8Rows& left, Fp8Weight weight) const;
   void forward_layer(int64_t layer, bool whole);
   void finish_layer_sums(int64_t layer);
-  void head(bool text);
+  // The third tells the code that was read, by the audio embedding: see recall_weight.
+  enum class Head { text, audio, recall };
+  void head(Head which);
+  bool recalls() const { return scale_.defined() && options_.recall_weight > 0; }
   void tune(int64_t places);
   int64_t kept(int64_t layer) const { return buffers_.kept == 1 ? 0 : layer; }
   bf16* wide(int64_t which) const;

@@ -1,7 +1,7 @@
 // Norms of the forward pass with what stands before them: residual, bias and dropout. A warp a row.
 #include <c10/cuda/CUDAException.h>
 
-#include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/gpt_step/fp8.cuh"
 #include "nn/work_note.h"
 
 namespace tandem {
@@ -59,8 +59,30 @@ __device__ inline Eight normalised(Eight x, const float2& stats, const NormWeigh
   return x;
 }
 
+// The norm of a row in 8-bit floats.
 template <int n>
-__global__ void __launch_bounds__(32 * warps, n <= 4 ? 4 : 1) add_norm(const AddNormCall call) {
+__device__ void store_normed(const LaneColumns<n>& x, const float2& stats, const NormWeights& norm,
+                             int place, int width, const Fp8Rows& out) {
+  Eight normed[n];
+  float largest = 0;
+#pragma unroll
+  for (int j = 0; j < n; ++j) {
+    if (x.column(j) >= width) continue;
+    normed[j] = normalised(unpack(x.at[j]), stats, norm, x.column(j));
+    largest = fmaxf(largest, largest_of(normed[j]));
+  }
+  const Fp8Scale scale(warp_largest(largest));
+#pragma unroll
+  for (int j = 0; j < n; ++j)
+    if (x.column(j) < width)
+      store_fp8(out.data + static_cast<int64_t>(place) * width + x.column(j), normed[j],
+                scale.factor);
+  if (threadIdx.x % 32 == 0) out.scales[place] = scale.scale;
+}
+
+template <int n, bool in_fp8>
+__global__ void __launch_bounds__(32 * warps, n <= 4 ? 4 : 1)
+    add_norm(const AddNormCall call, const Fp8Rows fp8) {
   const int place = blockIdx.x * warps + threadIdx.x / 32, width = call.width;
   if (place >= call.places) return;
   const int64_t row = static_cast<int64_t>(place) * width;
@@ -86,13 +108,17 @@ __global__ void __launch_bounds__(32 * warps, n <= 4 ? 4 : 1) add_norm(const Add
       *reinterpret_cast<PackedEight*>(call.sum + row + column) = x.at[j];
     }
   }
-  if (!call.normed) return;
+  if (!in_fp8 && !call.normed) return;
   const float2 stats = row_stats(x, width);
+  if constexpr (in_fp8) {
+    store_normed(x, stats, call.norm, place, width, fp8);
+  } else {
 #pragma unroll
-  for (int j = 0; j < n; ++j)
-    if (x.column(j) < width)
-      store_eight(call.normed + row + x.column(j),
-                  normalised(unpack(x.at[j]), stats, call.norm, x.column(j)));
+    for (int j = 0; j < n; ++j)
+      if (x.column(j) < width)
+        store_eight(call.normed + row + x.column(j),
+                    normalised(unpack(x.at[j]), stats, call.norm, x.column(j)));
+  }
   if (threadIdx.x % 32 == 0) call.stats[place] = stats;
 }
 
@@ -133,11 +159,15 @@ unsigned blocks_for(int rows) { return static_cast<unsigned>((rows + warps - 1) 
 
 }  // namespace
 
-void launch_add_norm(const AddNormCall& call, cudaStream_t stream) {
-  const int matrices = 1 + (call.branch ? 2 : 0) + (call.normed ? 1 : 0);
+void launch_add_norm(const AddNormCall& call, cudaStream_t stream, const Fp8Rows* fp8) {
+  const double matrices = 1 + (call.branch ? 2 : 0) + (fp8 ? 0.5 : call.normed ? 1 : 0);
   const WorkNote note("tandem::add_norm", 0, 2.0 * matrices * call.places * call.width);
   by_lane_columns(call.width, [&](auto n) {
-    add_norm<n><<<blocks_for(call.places), 32 * warps, 0, stream>>>(call);
+    const unsigned blocks = blocks_for(call.places);
+    if constexpr (256 * n <= widest_fp8) {
+      if (fp8) return add_norm<n, true><<<blocks, 32 * warps, 0, stream>>>(call, *fp8);
+    }
+    add_norm<n, false><<<blocks, 32 * warps, 0, stream>>>(call, {});
   });
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }

@@ -3,7 +3,7 @@
 // their columns in registers.
 #include <c10/cuda/CUDAException.h>
 
-#include "nn/gpt_step/gpt_rows.cuh"
+#include "nn/gpt_step/fp8.cuh"
 #include "nn/shared_memory.cuh"
 #include "nn/work_note.h"
 
@@ -119,10 +119,11 @@ struct RowsAhead {
   }
 };
 
-template <int n>
+template <int n, bool in_fp8>
 __global__ void __launch_bounds__(threads, n == 1 ? 2 : 1)
-    norm_backward(const NormBackwardCall call) {
+    norm_backward(const NormBackwardCall call, const Fp8Rows fp8) {
   __shared__ float2 scratch[groups * 8];
+  __shared__ float largest[groups * 8];
   extern __shared__ float shared[];
   const RowGroup group(scratch);
   const int width = call.width, step = gridDim.x * groups;
@@ -191,6 +192,17 @@ __global__ void __launch_bounds__(threads, n == 1 ? 2 : 1)
         away.at[j].v[i] = away.at[j].v[i] * weight.v[i] + shift.v[i];
       }
       store_eight(call.normed + at, away.at[j]);
+      if constexpr (in_fp8) away.at[j] = out;  // kept until the row's largest is known
+    }
+    if constexpr (in_fp8) {
+      static_assert(n == 1);
+      const bool mine = 8 * group.thread < width;
+      const float found = mine ? largest_of(away.at[0]) : 0.f;
+      const Fp8Scale scale(group.largest(found, largest + 8 * group.group, turn));
+      if (mine)
+        store_fp8(fp8.data + static_cast<int64_t>(place) * width + 8 * group.thread, away.at[0],
+                  scale.factor);
+      if (group.thread == 0) fp8.scales[place] = scale.scale;
     }
     stage = stage + 1 == stages ? 0 : stage + 1;
   }
@@ -272,25 +284,30 @@ void by_width(int width, const Act& act) {
 }
 static_assert(widest == 2 * 1024);
 
-template <class Kernel, class Call>
-void launch_summing(Kernel kernel, const Call& call, size_t bytes_ahead, cudaStream_t stream) {
+template <class Kernel, class Call, class... More>
+void launch_summing(Kernel kernel, const Call& call, size_t bytes_ahead, cudaStream_t stream,
+                    const More&... more) {
   // At the end, the groups' sums stand where the rows ahead were.
   const size_t shared =
       groups * static_cast<size_t>(call.width) * std::max(sizeof(float), bytes_ahead);
   if (shared > 48 * 1024)
     C10_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(shared)));
-  kernel<<<sum_blocks(call.places), threads, shared, stream>>>(call);
+  kernel<<<sum_blocks(call.places), threads, shared, stream>>>(call, more...);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
 }  // namespace
 
-void launch_norm_backward(const NormBackwardCall& call, cudaStream_t stream) {
-  const int matrices = 4 + (call.masked ? 1 : 0) + (call.normed ? 1 : 0);
+void launch_norm_backward(const NormBackwardCall& call, cudaStream_t stream, const Fp8Rows* fp8) {
+  const double matrices = 4 + (call.masked ? 1 : 0) + (call.normed ? 1 : 0) + (fp8 ? 0.5 : 0);
   const WorkNote note("tandem::norm_backward", 0, 2.0 * matrices * call.places * call.width);
   by_width(call.width, [&](auto n) {
-    launch_summing(norm_backward<n>, call, 3 * stages * sizeof(uint16_t), stream);
+    constexpr size_t ahead_bytes = 3 * stages * sizeof(uint16_t);
+    if constexpr (1024 * n <= widest_fp8) {
+      if (fp8) return launch_summing(norm_backward<n, true>, call, ahead_bytes, stream, *fp8);
+    }
+    launch_summing(norm_backward<n, false>, call, ahead_bytes, stream, Fp8Rows{});
   });
 }
 void launch_last_norms_backward(const LastNormsBackwardCall& call, cudaStream_t stream) {

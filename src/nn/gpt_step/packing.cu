@@ -111,7 +111,7 @@ __global__ void describe_slots(const PackCall call) {
   const RowPlaces places = row_places(call, row);
   const int written =
       is_text ? places.text - 1 - (call.reads_stop ? 1 : 0) : places.audio - 1 - stop_places;
-  int place = -1, target = -1;
+  int place = -1, target = -1, read = -1;
   const int last = is_text ? written : written + stop_places;
   if (places.text + places.audio > 0 && at <= last) {
     place = call.to.starts[row] + call.latents + (is_text ? 0 : places.text) + at;
@@ -121,14 +121,18 @@ __global__ void describe_slots(const PackCall call) {
       target = at < written ? checked(call.text[static_cast<int64_t>(row) * call.texts + at],
                                       call.text_tokens)
                             : call.stop_text;
-    } else if (at < call.slice[2 * row] || at >= call.slice[2 * row + 1]) {
-      target = at < written ? checked(call.codes[static_cast<int64_t>(row) * call.sounds + at],
-                                      call.audio_tokens)
-                            : call.stop_audio;
+    } else {
+      const int64_t first = static_cast<int64_t>(row) * call.sounds;
+      if (at < call.slice[2 * row] || at >= call.slice[2 * row + 1])
+        target =
+            at < written ? checked(call.codes[first + at], call.audio_tokens) : call.stop_audio;
+      if (at > 0 && at <= written)
+        read = checked(call.read_codes[first + at - 1], call.audio_tokens);
     }
   }
   call.to.place[slot] = place;
   call.to.target[slot] = target;
+  call.to.read[slot] = read;
 }
 
 }  // namespace

@@ -11,7 +11,9 @@ namespace tandem::rules {
 
 Remedy cached_features(const Circumstances& now, const std::string& why) {
   const DataConfig& data = now.config.data;
-  if (now.features_cached || data.noise_snr_db || data.pitch_shift_semitones > 0) return {};
+  if (now.features_cached || data.noise_snr_db || data.pitch_shift_semitones > 0 ||
+      data.start_jitter_ms > 0)
+    return {};
   // Of an index all that was said when it was made stays; made anew it would have to be said again.
   Remedy remedy{.command = {"prepare", now.index.empty() ? data_of(now) : now.index}, .why = why};
   std::vector<std::string>& words = remedy.command;

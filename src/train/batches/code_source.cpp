@@ -39,10 +39,7 @@ CodeSource::CodeSource(const SpeechFeed& speech, const DvaeEncoder& dvae, int64_
 }
 
 // Other codes each epoch, or in other company, cannot be kept.
-bool CodeSource::may_keep() const {
-  const SpeechOptions& options = speech_.batches.options();
-  return !like_coqui_ && !options.noise_snr_db && !(options.pitch_semitones > 0);
-}
+bool CodeSource::may_keep() const { return !like_coqui_ && !speech_.batches.options().augments(); }
 
 void CodeSource::open_cache() {
   const std::string path = code_cache_path(speech_.corpus.path());

@@ -90,8 +90,7 @@ at::Tensor DecoderBatches::speakers_of(const SpeechBatch& speech) {
     return kept * within_rows(speech.waves.lengths, 1, kept.device());  // 0 of empty rows
   }
   const at::Tensor speakers = embed(speech);
-  const SpeechOptions& options = speech_.batches.options();
-  if (!options.noise_snr_db && !(options.pitch_semitones > 0)) memo_.keep(speech, speakers);
+  if (!speech_.batches.options().augments()) memo_.keep(speech, speakers);
   return speakers;
 }
 

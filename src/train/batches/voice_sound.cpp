@@ -18,6 +18,7 @@ SpeechOptions voice_sound(const DataConfig& config, uint64_t seed, int second_ra
           .target_lufs = config.target_loudness_lufs,
           .noise_snr_db = config.noise_snr_db,
           .pitch_semitones = config.pitch_shift_semitones,
+          .jitter_ms = config.start_jitter_ms,
           .waves = true,
           .second_rate = second_rate,
           .native = config.use_native_loading,

@@ -1,9 +1,11 @@
 #include "train/stages/gpt_learner.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "device/logical_device.h"
 #include "tandem/config.h"
+#include "tandem/error.h"
 #include "train/batches/gpt_batches.h"
 #include "train/rules/pass_places.h"
 #include "train/rules/weight_groups.h"
@@ -63,6 +65,14 @@ GptLearner::GptLearner(const XttsGpt& gpt, const Conditioning& conditioning,
   const at::Device here = device.torch_device();
   fused_ = device.kind() == DeviceKind::cuda && config.precision == "bf16" &&
            config.enable_kernel_fusion && !config.enable_eager_debug && config.lora_rank == 0;
+  if (config.fp8_products && !(fused_ && gpt_step_takes_fp8(gpt_.size.width))) {
+    throw Error(ErrorKind::config,
+                fmt::format("training.fp8_products=true is for a Hopper GPU, bf16, kernel fusion, "
+                            "no LoRA and a GPT whose width is a multiple of 128, 1024 at most; "
+                            "this is {} on {}, width {}",
+                            config.precision, device.info().hardware, gpt_.size.width))
+        .hint("leave it out");
+  }
   const Conditioning::Size& size = conditioning_.size;
   conditions_by_hand_ =
       fused_ && ConditioningStep::fits(size.width, size.heads, norm_groups(size.width), size.inner);
@@ -97,7 +107,7 @@ std::vector<Phase> GptLearner::phases() {
     lora_->visit("gpt.", add(false));
     return {phase};
   }
-  conditioning_.visit("gpt.", add(conditions_by_hand_));
+  if (!given_latents_.defined()) conditioning_.visit("gpt.", add(conditions_by_hand_));
   layer_starts_.clear();
   const size_t before = phase.tensors.size();
   gpt_.visit("gpt.", add(fused_));
@@ -119,13 +129,15 @@ void GptLearner::placed(const std::vector<std::vector<TrainedView>>& views) {
                      .recompute = config_.recompute,
                      .dropout = config_.dropout,
                      .text_loss_weight = config_.text_loss_weight,
+                     .recall_weight = config_.recall_weight,
+                     .fp8 = config_.fp8_products,
                      .start_text = size.start_text_token,
                      .stop_text = size.stop_text_token,
                      .start_audio = size.start_audio_token,
                      .stop_audio = size.stop_audio_token,
                      .reads_stop = config_.compat != "coqui",
                      .tune = !config_.deterministic});
-  if (conditions_by_hand_) {
+  if (conditions_by_hand_ && !given_latents_.defined()) {
     conditioning_step_ = std::make_unique<ConditioningStep>(
         conditioning_weights(views[0], conditioning_.size), !config_.deterministic);
   }
@@ -153,6 +165,7 @@ int64_t GptLearner::pass_of(const Batch& batch, const StepValues&) const {
 }
 
 at::Tensor GptLearner::condition(const Batch& batch) const {
+  if (given_latents_.defined()) return given_latents_;
   const LowPrecision low(config_.precision, device_);
   return conditioning_(batch.fields[gpt_conditioning], voice_lengths(batch)).to(at::kFloat);
 }
@@ -162,8 +175,22 @@ at::Tensor GptLearner::voice_lengths(const Batch& batch) const {
   return config_.compat == "coqui" ? at::Tensor() : batch.fields[gpt_conditioning_lengths];
 }
 
-at::Tensor GptLearner::terms_of(const at::Tensor& text, const at::Tensor& audio) const {
-  return at::stack({text * config_.text_loss_weight + audio, text, audio}).detach();
+std::vector<std::string> GptLearner::terms() const {
+  if (config_.recall_weight > 0) return {"loss", "text_loss", "mel_loss", "recall_loss"};
+  return {"loss", "text_loss", "mel_loss"};
+}
+
+at::Tensor GptLearner::whole_loss(const at::Tensor& text, const at::Tensor& audio,
+                                  const at::Tensor& recall) const {
+  const at::Tensor both = text * config_.text_loss_weight + audio;
+  return recall.defined() ? both + recall * config_.recall_weight : both;
+}
+
+at::Tensor GptLearner::terms_of(const at::Tensor& text, const at::Tensor& audio,
+                                const at::Tensor& recall) const {
+  std::vector<at::Tensor> terms = {whole_loss(text, audio, recall), text, audio};
+  if (recall.defined()) terms.push_back(recall);
+  return at::stack(terms).detach();
 }
 
 // What the GPT reads instead of the clips' codes; undefined where it reads those. Its draws are the
@@ -206,7 +233,8 @@ at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const Ste
                                     .code_lengths = fields[gpt_code_lengths],
                                     .unlearned = fields[gpt_slice],
                                     .conditioning = condition(batch),
-                                    .reads_stop = config_.compat != "coqui"};
+                                    .reads_stop = config_.compat != "coqui",
+                                    .recalls = config_.recall_weight > 0};
   const CountedDropout dropout{.share = config_.dropout, .seed = values.seed, .step = values.step};
   XttsGpt::Learned result;
   {
@@ -218,8 +246,10 @@ at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const Ste
   }
   const at::Tensor whole = fields[gpt_whole][0].clamp_min(1);
   const at::Tensor text = result.text_loss / whole[0], audio = result.audio_loss / whole[1];
-  ((text * config_.text_loss_weight + audio) * values.scale).backward();
-  return terms_of(text, audio);
+  const at::Tensor recall =
+      result.recall_loss.defined() ? result.recall_loss / whole[1] : at::Tensor();
+  (whole_loss(text, audio, recall) * values.scale).backward();
+  return terms_of(text, audio, recall);
 }
 
 at::Tensor GptLearner::add_piece(size_t, int piece, const Batch& batch, const StepValues& values) {
@@ -235,11 +265,11 @@ at::Tensor GptLearner::add_piece(size_t, int piece, const Batch& batch, const St
   const GptStepResult result = step_->result();
   if (conditioning_step_) {
     conditioning_step_->backward(result.latents_gradient, values.first);
-  } else {
+  } else if (!given_latents_.defined()) {
     latents_.backward(result.latents_gradient);
   }
   latents_.reset();
-  return terms_of(result.losses[0], result.losses[1]);
+  return terms_of(result.losses[0], result.losses[1], result.recall);
 }
 
 Measured GptLearner::validate(const Batch& batch) {

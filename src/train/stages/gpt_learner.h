@@ -32,7 +32,7 @@ class GptLearner final : public Learner {
 
   std::vector<Phase> phases() override;
   void placed(const std::vector<std::vector<TrainedView>>& views) override;
-  std::vector<std::string> terms() const override { return {"loss", "text_loss", "mel_loss"}; }
+  std::vector<std::string> terms() const override;
   at::Tensor add_gradients(size_t phase, const Batch& batch, const StepValues& values) override;
   int pieces(size_t phase) const override;
   size_t final_from(size_t phase, int piece) const override;
@@ -43,6 +43,10 @@ class GptLearner final : public Learner {
     return {"loss", "text_loss", "accuracy", "stop_accuracy"};
   }
   Measured validate(const Batch& batch) override;
+
+  // For measuring the GPT alone, before anything else is asked: the latents of the voices [B, L, D]
+  // float32. The conditioning encoder is neither computed nor trained then.
+  void give_latents(at::Tensor latents) { given_latents_ = std::move(latents); }
 
   bool fused() const { return fused_; }
   uint64_t buffer_bytes() const { return step_ ? step_->buffer_bytes() : 0; }
@@ -55,7 +59,11 @@ class GptLearner final : public Learner {
   GptStepBatch step_batch(const Batch& batch, const at::Tensor& latents, bool first) const;
   at::Tensor condition(const Batch& batch) const;
   at::Tensor voice_lengths(const Batch& batch) const;
-  at::Tensor terms_of(const at::Tensor& text, const at::Tensor& audio) const;
+  // `recall` undefined: there is none.
+  at::Tensor whole_loss(const at::Tensor& text, const at::Tensor& audio,
+                        const at::Tensor& recall) const;
+  at::Tensor terms_of(const at::Tensor& text, const at::Tensor& audio,
+                      const at::Tensor& recall) const;
   int64_t places_of(const Batch& batch) const;
 
   const TrainingConfig& config_;
@@ -70,6 +78,7 @@ class GptLearner final : public Learner {
   int64_t longest_ = 0;               // places of a sequence at most
   std::vector<size_t> layer_starts_;  // of each layer's tensors among the phase's
   at::Tensor latents_;                // of the batch in work, with its graph where there is one
+  at::Tensor given_latents_;          // see give_latents
 };
 
 }  // namespace tandem
