@@ -12,7 +12,9 @@
 #   --made H          russian: learn to read from H hours of made speech too (Festival, in the same voice; up to 24;
 #                     default 0)
 #   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,1500,6000, with --made
-#                     3500,4000,6000)
+#                     6000,8500,7000)
+#   --discriminators N  first step of the decoder with discriminators (default none: they make a voice of hours sound
+#                     real and one of minutes harder to understand)
 #   --tokens N        of the vocabulary (default 80: near letters, so that unseen words are read by what they are made of)
 #   --only PARTS      of: corpus, prepare, train, figures, speak, judge (default all, with commas)
 #   --packages DIR    take wordnet-base_*.deb or festvox-ru_*.deb from there instead of downloading it
@@ -38,14 +40,14 @@ fail() {   # fail CODE SENTENCE [HINT]
 usage() { fail 2 "$1" "Use: scripts/train-voice.sh english|russian [DIR] [options]; --help lists them."; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-kind='' target='' hours=37 made=0 format=flac size=small steps='' tokens=80 packages='' tandem=''
+kind='' target='' hours=37 made=0 format=flac size=small steps='' tokens=80 packages='' tandem='' discriminators=''
 only=corpus,prepare,train,figures,speak,judge
 more=()
 while [ $# -gt 0 ]; do
   case "$1" in
     -h|--help) sed -n '2,/^set /{s/^# \{0,1\}//;/^set /d;p}' "$0"; exit 0 ;;
     --) shift; more=("$@"); break ;;
-    --hours|--made|--format|--size|--steps|--tokens|--only|--packages|--tandem)
+    --hours|--made|--format|--size|--steps|--tokens|--only|--packages|--tandem|--discriminators)
       [ $# -gt 1 ] || usage "$1 needs a value."
       printf -v "${1#--}" '%s' "$2"; shift ;;
     -*) usage "unknown option \`$1\`." ;;
@@ -60,12 +62,14 @@ done
 target=${target:-voice-$kind}
 language=${kind:0:2}
 [ -n "$steps" ] || case "$kind $made" in
-  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=3500,4000,6000 ;;
+  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=6000,8500,7000 ;;
 esac
 [[ $made =~ ^[0-9]+([.][0-9]+)?$ ]] || usage "--made is \`$made\`; expected hours."
 [ "$made" = 0 ] || [ "$kind" = russian ] || usage "--made is for russian; all english speech is made."
 [[ $steps =~ ^[1-9][0-9]*,[1-9][0-9]*,[1-9][0-9]*$ ]] || usage "--steps is \`$steps\`; expected three numbers, A,B,C."
 IFS=, read -r dvae_steps gpt_steps decoder_steps <<<"$steps"
+discriminators=${discriminators:-$((decoder_steps + 1))}
+[[ $discriminators =~ ^[0-9]+$ ]] || usage "--discriminators is \`$discriminators\`; expected a step."
 IFS=, read -r -a parts <<<"$only"
 for part in "${parts[@]}"; do
   case "$part" in corpus|prepare|train|figures|speak|judge) ;; *) usage "\`$part\` is no part of it." ;; esac
@@ -131,14 +135,13 @@ if wanted prepare && ! done_before prepare "$tokens $made"; then
     "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
   else
     tables=(validation)
-    if [ "$made" = 0 ]; then
-      cat "$corpus/train/pieces.jsonl"
-    else   # Pieces overlap: all of them beside made speech would be learned by heart before it is learned to read.
-      awk 'NR % 6 == 1' "$corpus/train/pieces.jsonl"; awk 'NR % 150 != 1' "$corpus/train/made.jsonl"
-      awk 'NR % 150 == 1' "$corpus/train/made.jsonl" >"$corpus/train/heldout.jsonl"; tables+=(heldout)
-    fi >"$corpus/train/all.jsonl"
-    "$tandem" prepare "$corpus/train/all.jsonl" --language "$language" --train-tokenizer "$tokens" --quick \
-      --out "$corpus/train/tandem.index"
+    if [ "$made" != 0 ]; then   # Pieces overlap: all of them beside made speech would soon be learned by heart.
+      { awk 'NR % 6 == 1' "$corpus/train/pieces.jsonl"; awk 'NR % 150 != 1' "$corpus/train/made.jsonl"
+      } >"$corpus/train/all.jsonl"
+      awk 'NR % 150 == 1' "$corpus/train/made.jsonl" >"$corpus/train/heldout.jsonl"; tables+=(all heldout)
+    fi
+    "$tandem" prepare "$corpus/train/pieces.jsonl" --language "$language" --train-tokenizer "$tokens" --quick \
+      --out "$corpus/train/pieces.index"
     for table in "${tables[@]}"; do
       "$tandem" prepare "$corpus/train/$table.jsonl" --language "$language" --tokenizer "$corpus/train/vocab.json" \
         --quick --out "$corpus/train/$table.index"
@@ -147,6 +150,7 @@ if wanted prepare && ! done_before prepare "$tokens $made"; then
   mark prepare "$tokens $made"
 fi
 index=$corpus/train/tandem.index
+[ "$kind" = english ] || index=$corpus/train/pieces.index
 train_stage() {   # train_stage FOLDER STAGE STEPS WORDS...: resumes by itself
   local folder=$1 stage=$2 count=$3 often=$(($3 / 12 + 1))
   shift 3
@@ -157,25 +161,28 @@ train_stage() {   # train_stage FOLDER STAGE STEPS WORDS...: resumes by itself
 }
 if wanted train; then   # one after the other: each stage wants batches and a learning rate of its own
   find_tandem
-  validation=() learning=(training.learning_rate=1e-3 training.warmup_steps=500 training.dropout=0.15
-                          training.weight_decay=0.05)
-  little=(training.learning_rate=8e-4 training.warmup_steps=300 training.dropout=0.3 training.weight_decay=0.1)
+  validation=() speaking=() learning=(training.learning_rate=1e-3 training.warmup_steps=500 training.weight_decay=0.05)
+  dropout=0.15
   if [ "$kind" = russian ]; then   # pieces of a recording must stand on one side; little is soon learned by heart
-    validation=(--val-data "$corpus/train/validation.index")
-    [ "$made" != 0 ] || learning=("${little[@]}")
+    validation=(--val-data "$corpus/train/validation.index") dropout=0.1
+    [ "$made" != 0 ] || {
+      learning=(training.learning_rate=8e-4 training.warmup_steps=300 training.weight_decay=0.1) dropout=0.3; }
+    # A GPT that is unsure must still tell the decoder what was said: its latents recall the code that was read, and the
+    # decoder hears the recordings' own codes alone. Clips begin elsewhere each epoch, so that they are other codes.
+    learning+=(training.recall_weight=0.3 data.start_jitter_ms=46) speaking=(training.own_codes_share=0)
   fi
   train_stage dvae dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
     training.dvae_codes=1024
   # Made speech is glued from phones that a model soon knows by heart: how well it reads shows in made sentences that it
   # has not seen, not in recordings.
   recordings=("${validation[@]}")
-  [ "$made" = 0 ] || validation=(--val-data "$corpus/train/heldout.index")
+  [ "$made" = 0 ] || validation=(--val-data "$corpus/train/heldout.index") index=$corpus/train/all.index
   train_stage gpt gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.ema_decay=0.999 \
-    "${learning[@]}"
+    "training.dropout=$dropout" "${learning[@]}"
   validation=("${recordings[@]}")
   train_stage decoder decoder "$decoder_steps" --pretrained "$run/gpt/model" --batch-size 32 \
-    training.learning_rate=4e-4 training.warmup_steps=100 "training.discriminator_start=$((decoder_steps / 2))" \
-    training.segment_codes=16 training.speaker_loss_weight=0
+    training.learning_rate=4e-4 training.warmup_steps=100 "training.discriminator_start=$discriminators" \
+    training.segment_codes=16 training.speaker_loss_weight=0 "${speaking[@]}"
 fi
 if wanted figures; then
   judges_python

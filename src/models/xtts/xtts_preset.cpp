@@ -41,7 +41,7 @@ XttsConfig small() {
   config.gpt.heads = 8;
   config.vocoder_width = 128;
   config.speaker_width = 16;
-  config.dvae_width = 128;
+  config.dvae_width = 256;
   return config;
 }
 
