@@ -3,10 +3,22 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "tandem/error.h"
 #include "util/text.h"
 
 namespace tandem {
+namespace {
+
+// oneDNN's kernels for AMX (the processor's matrix tiles) end the program with an illegal
+// instruction: `tilezero` where no tile is configured, seen with LibTorch 2.11 on a Xeon that has
+// AMX, in products of half precision. It does without them unless somebody asks for them. Before
+// main, as it reads this once, when something is computed first.
+[[maybe_unused]] const int without_tiles =
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16", /*overwrite=*/0);
+
+}  // namespace
 
 DeviceRegistry& DeviceRegistry::get() {
   // Never destroyed: worker threads and static tensors may outlive main.

@@ -23,11 +23,15 @@ TEST(Mel, EveryFrontEndEqualsTorchaudio) {
   }
 }
 
-TEST(Mel, FiltersHaveTorchaudiosBits) {
+// The bits are those of the processor the fixture was made on: on others the last bit of MKL's
+// exponentials may be another, which the filters' slopes make a few larger.
+TEST(Mel, FiltersAreTorchaudios) {
   for (const std::string_view name : mel_names()) {
     const at::Tensor bank = mel_filters(*find_mel(name)).t();
-    EXPECT_TRUE(at::equal(bank.masked_select(bank != 0), fixture("filters_" + std::string(name))))
-        << name;
+    const at::Tensor ours = bank.masked_select(bank != 0),
+                     theirs = fixture("filters_" + std::string(name));
+    ASSERT_EQ(ours.numel(), theirs.numel()) << name;
+    EXPECT_LE(difference(ours, theirs), 3e-5 * theirs.max().item<double>()) << name;
   }
 }
 
