@@ -29,6 +29,10 @@ class Stage {
  public:
   virtual ~Stage() = default;
 
+  // Throws Error(config) where `device`, whose scope is open, cannot do what the settings ask.
+  // Called before anything is written.
+  virtual void check_device(const LogicalDevice& device) const { (void)device; }
+
   // On the device of the open DeviceScope; the same weights for every replica.
   virtual std::unique_ptr<Learner> make_learner(LogicalDevice& device) = 0;
 

@@ -58,6 +58,11 @@ TrainResult TrainRun::run() {
   set_precision(config_.training.precision, config_.training.deterministic);
   stage_ = make_stage(config_, DeviceRegistry::get().find(plan_.strategy.data_device),
                       (choice.path / "bad_files.tsv").string());
+  for (const std::string& name : plan_.strategy.replicas) {
+    LogicalDevice& device = DeviceRegistry::get().find(name);
+    const DeviceScope scope(device);
+    stage_->check_device(device);
+  }
   const int64_t steps_an_epoch =
       std::max<int64_t>(1, stage_->batches_an_epoch() / plan_.accumulation);
   total_steps_ = config_.training.max_steps.value_or(config_.training.epochs * steps_an_epoch);

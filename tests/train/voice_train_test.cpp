@@ -253,6 +253,22 @@ TEST(VoiceTraining, SaysWhatTheGptReadsAndWhereTheVoiceComesFrom) {
   EXPECT_EQ(fact("codes it reads"), "the clips'") << "one that was trained is tuned";
 }
 
+TEST(VoiceTraining, RefusesEightBitProductsBeforeAnythingIsWritten) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  run(corpus.config("dvae", 2, "start"));
+  Config config = corpus.gpt_config(2, "gpt");
+  config.training.fp8_products = true;
+  std::string sentence;
+  try {
+    run(config);
+  } catch (const Error& error) {
+    sentence = error.kind() == ErrorKind::config ? error.what() : "of another kind";
+  }
+  EXPECT_TRUE(sentence.starts_with("training.fp8_products=true is for a Hopper GPU")) << sentence;
+  EXPECT_FALSE(std::filesystem::exists(corpus.folder / "gpt"));
+}
+
 TEST(VoiceTraining, LowRankAdditionsAreSavedApartAndMerged) {
   const VoiceCorpus corpus;
   simulate_devices(1);

@@ -23,6 +23,12 @@ struct GptLargest {
   int64_t rows = 0, text = 0, codes = 0;
 };
 
+// Whether the GPT's step is ours, by the settings.
+bool fuses_gpt_step(const TrainingConfig& config, const LogicalDevice& device);
+// Throws Error(config) where training.fp8_products is asked for and not to be had. Under the
+// device's scope.
+void check_fp8_products(const TrainingConfig& config, int64_t width, const LogicalDevice& device);
+
 class GptLearner final : public Learner {
  public:
   // On `device`, whose scope is open. `config` must outlive it.

@@ -118,6 +118,10 @@ void GptStage::measure_batches() {
   hours_ = seconds / 3600;
 }
 
+void GptStage::check_device(const LogicalDevice& device) const {
+  check_fp8_products(config_.training, parts_.xtts.gpt.size.width, device);
+}
+
 std::unique_ptr<Learner> GptStage::make_learner(LogicalDevice& device) {
   return std::make_unique<GptLearner>(parts_.xtts.gpt, parts_.xtts.conditioning, learning_, device,
                                       largest_);

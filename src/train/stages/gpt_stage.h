@@ -22,6 +22,7 @@ class GptStage final : public Stage {
   // Throws Error(config | data | io).
   GptStage(const Config& config, LogicalDevice& data_device, const std::string& bad_list);
 
+  void check_device(const LogicalDevice& device) const override;
   std::unique_ptr<Learner> make_learner(LogicalDevice& device) override;
   BatchMaker& batches() override { return *batches_; }
   int64_t batches_an_epoch() const override { return training_->order.batches_an_epoch(); }
