@@ -129,7 +129,7 @@ if wanted corpus && ! done_before corpus "$hours $made $format"; then
   fi
   mark corpus "$hours $made $format"
 fi
-if wanted prepare && ! done_before prepare "$tokens $made"; then
+if wanted prepare && ! done_before prepare "$tokens $made pieces"; then
   find_tandem
   if [ "$kind" = english ]; then
     "$tandem" prepare "$corpus/train" --language "$language" --train-tokenizer "$tokens"
@@ -147,7 +147,7 @@ if wanted prepare && ! done_before prepare "$tokens $made"; then
         --quick --out "$corpus/train/$table.index"
     done
   fi
-  mark prepare "$tokens $made"
+  mark prepare "$tokens $made pieces"
 fi
 index=$corpus/train/tandem.index
 [ "$kind" = english ] || index=$corpus/train/pieces.index

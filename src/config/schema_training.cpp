@@ -118,7 +118,7 @@ std::vector<Setting> training_settings() {
           .help("GPT: weight of telling the code that was read from its latent, which the decoder "
                 "speaks from: for a GPT from nothing on little speech."),
       row_of(&T::fp8_products, "training.fp8_products")
-          .readers(read_by_train | read_by_bench)
+          .readers(read_by_train)
           .help("GPT in bf16 on a Hopper GPU: products of the forward pass and of gradients that "
                 "flow back are computed in 8-bit floats, a scale a row; gradients of weights stay "
                 "as they are."),
