@@ -107,6 +107,7 @@ struct TrainingConfig {
   int64_t segment_codes = 32;     // decoder: codes of one window of sound
   double own_codes_share = 0.25;  // decoder: clips spoken from the model's own codes
   double feature_loss_weight = 2, mel_loss_weight = 45, speaker_loss_weight = 1;
+  double spectral_loss_weight = 0;
   int64_t discriminator_start = 0;  // decoder: first step with discriminators
   int64_t gradient_accumulation_steps = 1;
   int64_t seed = 0;

@@ -184,6 +184,11 @@ std::vector<Setting> training_settings() {
           .range(0, 1e6)
           .readers(read_by_train)
           .help("Decoder: weight of speaker consistency."),
+      row_of(&T::spectral_loss_weight, "training.spectral_loss_weight")
+          .range(0, 1e6)
+          .readers(read_by_train)
+          .help("Decoder: weight of the distance of spectra in three resolutions, which also hear "
+                "what is shorter than a mel's window; 0: not computed."),
       row_of(&T::discriminator_start, "training.discriminator_start")
           .range(0, 1e12)
           .readers(read_by_train)

@@ -124,6 +124,23 @@ TEST(DecoderLearner, TermsAreOfTheirPhaseAndAddUp) {
   for (int64_t i = 0; i < 6; ++i) EXPECT_GT(term(i), 0) << i;
 }
 
+TEST(DecoderLearner, HearsSpectraToo) {
+  const DecoderLearnerOptions options{.segment_codes = 2, .spectral_weight = 3};
+  DecoderLearner learner = narrow_decoder(options);
+  want_gradients(learner);
+  // Empty rows have nothing apart from silence, whose root has no slope.
+  const Batch batch = made_decoder_batch({{5, 6, "a"}, {0, 0, ""}}, 6);
+  const at::Tensor first = learner.add_gradients(0, batch, decoder_step(1));
+  const at::Tensor terms = first + learner.add_gradients(1, batch, decoder_step(1));
+  const auto term = [&](int64_t i) { return number(terms[i]); };
+  ASSERT_EQ(terms.numel(), 7);
+  EXPECT_EQ(learner.terms().back(), "spectral");
+  EXPECT_GT(term(6), 0.1);
+  EXPECT_NEAR(term(0), 45 * term(1) + 2 * term(2) + term(3) + term(4) + 3 * term(6), 1e-3);
+  for (const auto& [name, gradient] : decoder_gradients(learner))
+    EXPECT_TRUE(at::isfinite(gradient).all().item<bool>()) << name;
+}
+
 TEST(DecoderLearner, HalvesOfABatchSumToTheWhole) {
   const DecoderLearnerOptions options{.segment_codes = 2, .own_codes_share = 0.5};
   const Step whole = step_of({made_decoder_batch(four_clips, 6)}, options);

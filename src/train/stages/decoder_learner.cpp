@@ -79,7 +79,10 @@ std::vector<Phase> DecoderLearner::phases() {
 }
 
 std::vector<std::string> DecoderLearner::terms() const {
-  return {"loss", "mel", "feature", "adversarial", "speaker", "discriminator"};
+  std::vector<std::string> names = {"loss",        "mel",     "feature",
+                                    "adversarial", "speaker", "discriminator"};
+  if (options_.spectral_weight > 0) names.emplace_back("spectral");
+  return names;
 }
 
 std::vector<std::string> DecoderLearner::measures() const {
@@ -157,7 +160,8 @@ at::Tensor DecoderLearner::train_discriminators(const Batch& batch, const StepVa
     return speak_window(batch, values);
   }();
   if (!divided_) kept_ = spoken;
-  if (!judged(values)) return at::zeros({6}, spoken.generated.options().dtype(at::kFloat));
+  const auto count = static_cast<int64_t>(terms().size());
+  if (!judged(values)) return at::zeros({count}, spoken.generated.options().dtype(at::kFloat));
   const int64_t rows = spoken.valid.size(0);
   const Judgement both =
       discriminators_.judge(at::cat({spoken.recorded, spoken.generated.detach()}),
@@ -167,7 +171,7 @@ at::Tensor DecoderLearner::train_discriminators(const Batch& batch, const StepVa
   const at::Tensor loss =
       sum_of(losses, spoken.valid) / static_cast<double>(std::max<int64_t>(1, batch.whole_rows));
   (loss * values.scale).backward();
-  return at::constant_pad_nd(loss.detach().view({1}), {5, 0});
+  return at::constant_pad_nd(loss.detach().view({1}), {5, count - 6});
 }
 
 DecoderLearner::Spoken DecoderLearner::take_kept(const Batch& batch, const StepValues& values) {
@@ -193,7 +197,11 @@ at::Tensor DecoderLearner::train_generator(const Batch& batch, const StepValues&
       share(mel_distance(mel_(spoken.generated), of_recorded(mel_), spoken.valid, mel_.hop()));
   at::Tensor loss = mel * options_.mel_weight;
   const at::Tensor none = at::zeros({}, mel.options());
-  at::Tensor feature = none, adversarial = none, speaker = none;
+  at::Tensor feature = none, adversarial = none, speaker = none, spectral;
+  if (options_.spectral_weight > 0) {
+    spectral = share(spectral_(spoken.generated, spoken.recorded, spoken.valid));
+    loss = loss + spectral * options_.spectral_weight;
+  }
   if (judged(values)) {
     const auto folded = [&] {
       const at::NoGradGuard no_grad;
@@ -213,7 +221,9 @@ at::Tensor DecoderLearner::train_generator(const Batch& batch, const StepValues&
                    speaker * options_.speaker_weight);
   }
   (loss * values.scale).backward();
-  return at::stack({loss, mel, feature, adversarial, speaker, none}).detach();
+  std::vector<at::Tensor> found = {loss, mel, feature, adversarial, speaker, none};
+  if (spectral.defined()) found.push_back(spectral);
+  return at::stack(found).detach();
 }
 
 Measured DecoderLearner::validate(const Batch& batch) {

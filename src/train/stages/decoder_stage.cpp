@@ -39,6 +39,7 @@ DecoderLearnerOptions decoder_options(const TrainingConfig& training, const Logi
           .own_codes_share = training.own_codes_share,
           .mel_weight = training.mel_loss_weight,
           .feature_weight = training.feature_loss_weight,
+          .spectral_weight = training.spectral_loss_weight,
           .speaker_weight = training.speaker_loss_weight,
           .discriminator_start = training.discriminator_start,
           .by_products = compute == at::kBFloat16};

@@ -156,7 +156,9 @@ at::Tensor SpectralDistance::operator()(const at::Tensor& a, const at::Tensor& b
     const auto mean = [&](const at::Tensor& values) {
       return mean_of_valid(values.mean(2), valid, one.hop);
     };
-    const at::Tensor convergence = (mean((y - x).square()) / mean(y.square())).sqrt();
+    // The root of 0 has no slope; rows of silence alike are as near as can be.
+    const at::Tensor apart = mean((y - x).square()) / mean(y.square()), differs = apart > 0;
+    const at::Tensor convergence = at::where(differs, apart, 1).sqrt() * differs;
     const at::Tensor logs = mean((y.log() - x.log()).abs());
     sum = sum.defined() ? sum + convergence + logs : convergence + logs;
   }
