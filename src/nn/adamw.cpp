@@ -29,7 +29,8 @@ uint16_t* halves(const at::Tensor& tensor) {
 
 void step_on_cpu(const AdamWBuffers& b, const AdamWNumbers& n) {
   const bool split = b.low.defined();
-  const auto* gradient = b.gradient.const_data_ptr<float>();
+  const at::Tensor full = b.gradient.to(at::kFloat);
+  const auto* gradient = full.const_data_ptr<float>();
   float *mean = b.mean.mutable_data_ptr<float>(), *square = b.square.mutable_data_ptr<float>();
   const uint8_t* decays = b.decays.const_data_ptr<uint8_t>();
   float* weight = split ? nullptr : b.weight.mutable_data_ptr<float>();

@@ -16,26 +16,38 @@ struct Pointers {
   float* weight;
   uint16_t* high;
   int16_t* low;
-  float *gradient, *mean, *square, *average;
+  void* gradient;  // float32, or bfloat16
+  float *mean, *square, *average;
   const uint8_t* decays;
 };
 
+// What an arena of weights is.
+enum class Arena { whole, split, half };  // half: split, with gradients in bfloat16
+
 // One group a thread and as many threads as groups: a loop over fewer blocks takes three times as
 // long here. What is read once is not kept in the cache.
-template <bool split, bool averaged>
+template <Arena arena, bool averaged>
 __global__ void step_kernel(Pointers p, int64_t groups, const float* values, AdamWNumbers n) {
+  constexpr bool split = arena != Arena::whole;
   const int64_t group = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (group >= groups) return;
-  auto* gradients = reinterpret_cast<float4*>(p.gradient) + group;
+  auto* gradients = static_cast<float4*>(p.gradient) + group;
   if (values[adamw_good] == 0) {
     if constexpr (!split) __stcs(gradients, make_float4(0, 0, 0, 0));
     return;
   }
   auto* means = reinterpret_cast<float4*>(p.mean) + group;
   auto* squares = reinterpret_cast<float4*>(p.square) + group;
-  const float4 g4 = __ldcs(gradients);
+  float g[each];
+  if constexpr (arena == Arena::half) {
+    const uint2 packed = __ldcs(static_cast<const uint2*>(p.gradient) + group);
+    g[0] = from_bits(packed.x << 16), g[1] = from_bits(packed.x & 0xffff0000u);
+    g[2] = from_bits(packed.y << 16), g[3] = from_bits(packed.y & 0xffff0000u);
+  } else {
+    const float4 g4 = __ldcs(gradients);
+    g[0] = g4.x, g[1] = g4.y, g[2] = g4.z, g[3] = g4.w;
+  }
   float4 m4 = __ldcs(means), s4 = __ldcs(squares);
-  const float g[each] = {g4.x, g4.y, g4.z, g4.w};
   float m[each] = {m4.x, m4.y, m4.z, m4.w}, s[each] = {s4.x, s4.y, s4.z, s4.w}, w[each];
   if constexpr (split) {
     const ushort4 up = reinterpret_cast<ushort4*>(p.high)[group];
@@ -91,6 +103,15 @@ __global__ void join_kernel(const uint16_t* high, const int16_t* low, float* ful
   if (i < count) full[i] = join_halves(high[i], low[i]);
 }
 
+template <bool averaged>
+auto kernel_of(Arena arena) {
+  switch (arena) {
+    case Arena::whole: return step_kernel<Arena::whole, averaged>;
+    case Arena::split: return step_kernel<Arena::split, averaged>;
+    default: return step_kernel<Arena::half, averaged>;
+  }
+}
+
 unsigned blocks_for(int64_t count) {
   return static_cast<unsigned>((count + threads - 1) / threads);
 }
@@ -99,10 +120,11 @@ unsigned blocks_for(int64_t count) {
 
 void adamw_step_cuda(const AdamWBuffers& b, const at::Tensor& values, const AdamWRule& rule) {
   const bool split = b.low.defined(), averaged = b.average.defined();
+  const bool half = b.gradient.scalar_type() == at::kBFloat16;
   const Pointers p{split ? nullptr : b.weight.mutable_data_ptr<float>(),
                    split ? reinterpret_cast<uint16_t*>(b.weight.mutable_data_ptr()) : nullptr,
                    split ? b.low.mutable_data_ptr<int16_t>() : nullptr,
-                   b.gradient.mutable_data_ptr<float>(),
+                   b.gradient.mutable_data_ptr(),
                    b.mean.mutable_data_ptr<float>(),
                    b.square.mutable_data_ptr<float>(),
                    averaged ? b.average.mutable_data_ptr<float>() : nullptr,
@@ -113,12 +135,11 @@ void adamw_step_cuda(const AdamWBuffers& b, const at::Tensor& values, const Adam
   n.epsilon = static_cast<float>(rule.epsilon);
   n.weight_decay = static_cast<float>(rule.weight_decay);
   const int64_t groups = b.gradient.numel() / each;
-  const auto kernel = split ? (averaged ? step_kernel<true, true> : step_kernel<true, false>)
-                            : (averaged ? step_kernel<false, true> : step_kernel<false, false>);
+  const Arena arena = half ? Arena::half : split ? Arena::split : Arena::whole;
+  const auto kernel = averaged ? kernel_of<true>(arena) : kernel_of<false>(arena);
   // Read and written: weight, gradient (of split weights only read), both moments, the average.
-  const WorkNote note(
-      "tandem::adamw", 0,
-      static_cast<double>(b.gradient.numel()) * ((averaged ? 40 : 32) - (split ? 4 : 0)));
+  const int bytes = (averaged ? 40 : 32) - (half ? 6 : split ? 4 : 0);
+  const WorkNote note("tandem::adamw", 0, static_cast<double>(b.gradient.numel()) * bytes);
   kernel<<<blocks_for(groups), threads, 0, c10::cuda::getCurrentCUDAStream()>>>(
       p, groups, values.const_data_ptr<float>(), n);
   C10_CUDA_KERNEL_LAUNCH_CHECK();

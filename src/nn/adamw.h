@@ -9,7 +9,7 @@ namespace tandem {
 struct AdamWBuffers {
   at::Tensor weight;        // [n] float32, or bfloat16 with `low`
   at::Tensor low;           // [n] int16: what bfloat16 lacks of float32; undefined: none
-  at::Tensor gradient;      // [n] float32
+  at::Tensor gradient;      // [n] float32, or of split weights also bfloat16
   at::Tensor mean, square;  // [n] float32
   at::Tensor average;       // [n] float32, moving average of the weights; undefined: none
   at::Tensor decays;        // [n / adamw_chunk] uint8: chunks with weight decay

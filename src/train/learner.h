@@ -31,6 +31,9 @@ struct TrainedTensor {
   // bfloat16 and adds gradients in float32 by itself: its gradient is TrainedView::gradient then,
   // not `grad()`. Only in precision bf16 on a GPU.
   bool split = false;
+  // Of a split one: a product writes its gradient whole. The loop keeps it in bfloat16 then, where
+  // nothing is added to it but by a batch that had to be halved: no accumulation, no replicas.
+  bool half_gradient = false;
 };
 
 struct Phase {
@@ -45,7 +48,7 @@ struct Phase {
 struct TrainedView {
   std::string name;
   at::Tensor weight;    // float32, or bfloat16 of a split one
-  at::Tensor gradient;  // float32, same shape
+  at::Tensor gradient;  // float32, or bfloat16 of one with half_gradient; same shape
 };
 
 // What changes from step to step, on the device, at fixed addresses.

@@ -13,41 +13,31 @@ namespace tandem {
 
 Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
     : store_(store),
-      options_(options),
-      watch_(options.guard, store.arenas().front().gradient.device()) {
-  const at::Device device = store.arenas().front().gradient.device();
-  steps_ = at::zeros({}, at::TensorOptions(device).dtype(at::kDouble));
-  values_ = at::zeros({adamw_values}, at::TensorOptions(device).dtype(at::kFloat));
+      rule_(options.rule),
+      verdict_{.beta1 = options.rule.beta1,
+               .beta2 = options.rule.beta2,
+               .average_decay = options.rule.average_decay,
+               .largest_norm = options.largest_norm,
+               .spike_factor = options.spike_factor},
+      memory_(store.arenas().front().gradient.device()) {
+  values_ = at::zeros({adamw_values}, memory_.norms.options());
 }
 
 at::Tensor Optimizer::step(const OptimizerInputs& inputs) {
   at::NoGradGuard no_grad;
-  std::vector<at::Tensor> norms;
-  for (const AdamWBuffers& arena : store_.arenas()) {
-    if (arena.gradient.numel() > 0) norms.push_back(at::linalg_vector_norm(arena.gradient));
-  }
-  const at::Tensor norm = at::linalg_vector_norm(at::stack(norms)) / inputs.divisor;
-  const at::Tensor good = watch_.judge(norm);
-  at::Tensor factor = inputs.divisor.reciprocal();
-  if (options_.largest_norm > 0)
-    factor = factor * at::clamp_max(options_.largest_norm / (norm + 1e-6), 1.0);
-  steps_.add_(good);
-  const auto correction = [&](double beta) {
-    return (1 - at::pow(at::Scalar(beta), steps_)).to(at::kFloat);
-  };
-  // The average of few steps must not hold on to where they began.
-  const at::Tensor average =
-      ((steps_ + 1) / (steps_ + 10)).clamp_max(options_.rule.average_decay).to(at::kFloat);
-  values_.copy_(at::stack({inputs.learning_rate, correction(options_.rule.beta1),
-                           correction(options_.rule.beta2), factor, average, good.to(at::kFloat)}));
-  for (const AdamWBuffers& arena : store_.arenas()) adamw_step(arena, values_, options_.rule);
-  return at::stack({norm, good.to(at::kFloat)});
+  std::vector<at::Tensor> gradients;
+  for (const AdamWBuffers& arena : store_.arenas()) gradients.push_back(arena.gradient);
+  at::Tensor outcome =
+      decide_step(gradients, inputs.learning_rate, inputs.divisor, memory_, verdict_, values_);
+  for (const AdamWBuffers& arena : store_.arenas()) adamw_step(arena, values_, rule_);
+  return outcome;
 }
 
 NamedTensors Optimizer::state(const std::string& prefix) const {
-  NamedTensors list = {{prefix + "steps", steps_}};
-  for (const auto& [name, tensor] : watch_.state()) list.emplace_back(prefix + name, tensor);
-  return list;
+  return {{prefix + "steps", memory_.steps},
+          {prefix + "norms", memory_.norms},
+          {prefix + "norms.count", memory_.count},
+          {prefix + "norms.spikes", memory_.spikes}};
 }
 
 void copy_by_name(const NamedTensors& source, const NamedTensors& target, const std::string& what) {

@@ -6,15 +6,15 @@
 
 #include "nn/adamw.h"
 #include "nn/parameters.h"
+#include "nn/step_verdict.h"
 #include "train/parameter_store.h"
-#include "train/rules/step_guard.h"
 
 namespace tandem {
 
 struct OptimizerOptions {
   AdamWRule rule;
-  double largest_norm = 0;  // gradients are scaled down to it; 0: never
-  StepGuardOptions guard;
+  double largest_norm = 0;   // gradients are scaled down to it; 0: never
+  double spike_factor = 20;  // a step is left out whose norm is so many times the usual; 0: none
 };
 
 // On the device, at fixed addresses, set before each step.
@@ -39,9 +39,10 @@ class Optimizer {
 
  private:
   ParameterStore& store_;
-  OptimizerOptions options_;
-  NormWatch watch_;
-  at::Tensor steps_, values_;  // [] float64, steps taken; [adamw_values]
+  AdamWRule rule_;
+  VerdictRule verdict_;
+  VerdictMemory memory_;
+  at::Tensor values_;  // [adamw_values]
 };
 
 // Copies `source` into `target` by name. Throws Error(corrupt) that lists what is missing, unknown

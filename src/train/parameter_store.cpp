@@ -19,13 +19,14 @@ at::Tensor on_host(const at::Tensor& like) {
 }  // namespace
 
 ParameterStore::ParameterStore(const std::vector<TrainedTensor>& tensors, bool average,
-                               std::optional<at::Device> where)
+                               std::optional<at::Device> where, bool half_gradients)
     : average_(average) {
   at::NoGradGuard no_grad;
-  constexpr size_t whole = 0, split = 1;
-  int64_t sizes[2] = {0, 0};
+  constexpr size_t whole = 0, split = 1, half = 2;
+  int64_t sizes[3] = {0, 0, 0};
   for (const TrainedTensor& tensor : tensors) {
-    const size_t arena = tensor.split ? split : whole;
+    const bool halves = half_gradients && tensor.half_gradient;
+    const size_t arena = !tensor.split ? whole : halves ? half : split;
     places_.push_back({arena, sizes[arena], tensor.tensor->numel()});
     sizes[arena] += padded(tensor.tensor->numel());
     count_ += tensor.tensor->numel();
@@ -33,12 +34,12 @@ ParameterStore::ParameterStore(const std::vector<TrainedTensor>& tensors, bool a
   at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);
   const LogicalDevice* scope = DeviceScope::current();
   if (where || scope) options = options.device(where ? *where : scope->torch_device());
-  for (const size_t arena : {whole, split}) {
+  for (const size_t arena : {whole, split, half}) {
     const int64_t size = sizes[arena];
     AdamWBuffers buffers;
-    buffers.weight = at::zeros({size}, options.dtype(arena == split ? at::kBFloat16 : at::kFloat));
-    if (arena == split) buffers.low = at::zeros({size}, options.dtype(at::kShort));
-    buffers.gradient = at::zeros({size}, options);
+    buffers.weight = at::zeros({size}, options.dtype(arena == whole ? at::kFloat : at::kBFloat16));
+    if (arena != whole) buffers.low = at::zeros({size}, options.dtype(at::kShort));
+    buffers.gradient = at::zeros({size}, options.dtype(arena == half ? at::kBFloat16 : at::kFloat));
     buffers.mean = at::zeros({size}, options);
     buffers.square = at::zeros({size}, options);
     if (average) buffers.average = at::zeros({size}, options);

@@ -15,8 +15,9 @@ class ParameterStore {
  public:
   // Takes over the tensors: each becomes a view with the same values, on `device` or that of the
   // open DeviceScope. `average`: a moving average of the weights is kept too.
+  // `half_gradients`: gradients of tensors that may be kept in bfloat16 are.
   ParameterStore(const std::vector<TrainedTensor>& tensors, bool average,
-                 std::optional<at::Device> device = std::nullopt);
+                 std::optional<at::Device> device = std::nullopt, bool half_gradients = false);
 
   const std::vector<TrainedView>& views() const { return views_; }
   const std::vector<AdamWBuffers>& arenas() const { return arenas_; }

@@ -14,6 +14,18 @@ namespace {
 // A step that keeps meeting new shapes gains nothing from capturing them.
 constexpr int64_t many_captures = 200;
 
+// One launch for all of a type.
+void copy_fields(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
+  std::map<at::ScalarType, std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>>> alike;
+  for (size_t i = 0; i < from.size(); ++i) {
+    auto& [sources, targets] = alike[from[i].scalar_type()];
+    sources.push_back(from[i]);
+    targets.push_back(to[i]);
+  }
+  for (auto& [type, lists] : alike)
+    at::_foreach_copy_(lists.second, lists.first, /*non_blocking=*/true);
+}
+
 }  // namespace
 
 struct PassGraphs::Shape {
@@ -57,8 +69,7 @@ PassGraphs::Shape& PassGraphs::begin(const Batch& batch, int64_t extra) {
   Batch& own = shape->inputs;
   if (own.fields.empty())
     for (const at::Tensor& field : batch.fields) own.fields.push_back(at::empty_like(field));
-  for (size_t i = 0; i < own.fields.size(); ++i)
-    own.fields[i].copy_(batch.fields[i], /*non_blocking=*/true);
+  copy_fields(batch.fields, own.fields);
   own.index = batch.index;
   own.rows = batch.rows;
   own.whole_rows = batch.whole_rows;

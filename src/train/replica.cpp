@@ -35,7 +35,7 @@ Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
              // Replicas draw masks of their own.
              .seed = counted_draw(static_cast<uint64_t>(config.seed), "replica",
                                   group ? static_cast<uint64_t>(group->rank()) : 0, 0)};
-  divisor_ = at::ones({}, number);
+  divisor_ = at::full({}, static_cast<double>(config.gradient_accumulation_steps), number);
   if (config.precision == "fp16") {
     scale_.emplace(LossScaleOptions{}, device.torch_device());
     values_.scale = scale_->scale();
@@ -43,15 +43,16 @@ Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
   std::vector<std::vector<TrainedView>> views;
   for (const Phase& phase : learner_->phases()) {
     PhaseParts parts;
-    parts.store = std::make_unique<ParameterStore>(phase.tensors, config.ema_decay > 0);
+    parts.store = std::make_unique<ParameterStore>(
+        phase.tensors, config.ema_decay > 0, std::nullopt,
+        /*half_gradients=*/!group && config.gradient_accumulation_steps == 1);
     parts.optimizer = std::make_unique<Optimizer>(
         *parts.store, OptimizerOptions{.rule = {.beta1 = phase.beta1,
                                                 .beta2 = phase.beta2,
                                                 .weight_decay = config.weight_decay,
                                                 .average_decay = config.ema_decay},
                                        .largest_norm = phase.largest_norm,
-                                       .guard = {.max_bad_steps = config.max_bad_steps,
-                                                 .spike_factor = config.spike_factor}});
+                                       .spike_factor = config.spike_factor});
     if (group) {
       parts.reducer =
           std::make_unique<GradientReducer>(*parts.store, *group, gradient_bucket_bytes);
@@ -103,9 +104,10 @@ void Replica::set_inputs(const StepRequest& request) {
   at::NoGradGuard no_grad;
   values_.step.fill_(request.step);
   values_.number = request.step;
-  at::mul_out(divisor_, values_.scale,
-              at::scalar_tensor(static_cast<double>(config_.gradient_accumulation_steps),
-                                values_.scale.options()));
+  if (scale_)
+    at::mul_out(divisor_, values_.scale,
+                at::scalar_tensor(static_cast<double>(config_.gradient_accumulation_steps),
+                                  values_.scale.options()));
   for (PhaseParts& phase : phases_)
     phase.inputs.learning_rate.fill_(request.learning_rate * phase.learning_rate);
 }
@@ -119,8 +121,10 @@ at::Tensor Replica::step(const StepRequest& request) {
     set_inputs(request);
     // Gradients are on their way to the other replicas before a pass ends: they must be wrong from
     // the start.
-    scale = values_.scale.clone();
-    if (request.poison) values_.scale.fill_(NAN);
+    if (request.poison) {
+      scale = values_.scale.clone();
+      values_.scale.fill_(NAN);
+    }
   }
   const auto batch_of = [&](int64_t i) {
     const StepMark mark(request.observer, StepPart::wait);
@@ -224,16 +228,17 @@ at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
   const bool captures = graphs_.replays(shape) && !graphs_.captured(shape);
   if (reducer && learner_->pieces(phase) == 1 && !graphs_.replays(shape)) reducer->watch();
   at::Tensor terms;
-  for (int piece = 0; piece < learner_->pieces(phase); ++piece) {
+  // Without other replicas nobody waits for a piece, and one graph starts sooner than several.
+  const int pieces = phases_[phase].reducer ? learner_->pieces(phase) : 1;
+  for (int piece = 0; piece < pieces; ++piece) {
     {
       const StepMark mark(request.observer, StepPart::pass, at_phase, piece);
       terms = graphs_.run(shape, static_cast<size_t>(piece), [&] {
-        return learner_->pieces(phase) == 1 ? learner_->add_gradients(phase, inputs, values_)
-                                            : learner_->add_piece(phase, piece, inputs, values_);
+        return pieces == 1 ? learner_->add_gradients(phase, inputs, values_)
+                           : learner_->add_piece(phase, piece, inputs, values_);
       });
     }
-    if (reducer && learner_->pieces(phase) > 1 && !captures)
-      reducer->final_from(learner_->final_from(phase, piece));
+    if (reducer && pieces > 1 && !captures) reducer->final_from(learner_->final_from(phase, piece));
   }
   graphs_.end(shape);
   if (request.poison) terms = terms * NAN;

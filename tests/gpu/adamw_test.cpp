@@ -1,4 +1,5 @@
-// The optimizer's kernel against the CPU: whole and split weights, skipped steps, averages.
+// The optimizer's kernels against the CPU: whole and split weights, gradients in half, skipped
+// steps, averages, verdicts.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -15,16 +16,16 @@ struct Stepped {
   std::vector<double> good;
 };
 
-Stepped take_steps(const at::Device& device, bool split) {
+Stepped take_steps(const at::Device& device, bool split, bool half) {
   std::vector<at::Tensor> tensors;
   std::vector<TrainedTensor> named;
   for (const int64_t count : {1000, 77, 4096})
     tensors.push_back(make_parameter(3, "t" + std::to_string(count), {count}, 1.0).detach());
   for (size_t i = 0; i < tensors.size(); ++i) {
     tensors[i] = tensors[i].to(device);
-    named.push_back({std::to_string(i), &tensors[i], i != 1, split});
+    named.push_back({std::to_string(i), &tensors[i], i != 1, split, half && i == 2});
   }
-  ParameterStore store(named, true, device);
+  ParameterStore store(named, true, device, half);
   Optimizer optimizer(store, {.rule = {.average_decay = 0.9}, .largest_norm = 1});
   const at::TensorOptions number = at::TensorOptions(device).dtype(at::kFloat);
   const OptimizerInputs inputs{at::full({}, 0.01, number), at::full({}, 2.0, number)};
@@ -53,9 +54,10 @@ Stepped take_steps(const at::Device& device, bool split) {
 
 TEST(GpuAdamW, GivesWhatTheCpuGives) {
   IN_CHILD({
-    for (const bool split : {false, true}) {
-      const Stepped cpu = take_steps(at::Device(at::kCPU), split),
-                    gpu = take_steps(at::Device(at::kCUDA, 0), split);
+    for (const auto& [split, half] :
+         {std::pair{false, false}, std::pair{true, false}, std::pair{true, true}}) {
+      const Stepped cpu = take_steps(at::Device(at::kCPU), split, half),
+                    gpu = take_steps(at::Device(at::kCUDA, 0), split, half);
       EXPECT_EQ(cpu.good, (std::vector<double>{1, 1, 1, 0, 1, 1}));
       EXPECT_EQ(gpu.good, cpu.good);
       const auto near = [](const NamedTensors& a, const NamedTensors& b) {
@@ -68,6 +70,45 @@ TEST(GpuAdamW, GivesWhatTheCpuGives) {
       near(cpu.moments, gpu.moments);
       near(cpu.average, gpu.average);
     }
+  });
+}
+
+// Verdicts over a training that spikes, stays high, is not finite, and has parts without gradients.
+TEST(GpuStepVerdict, DecidesWhatTheCpuDecides) {
+  IN_CHILD({
+    const VerdictRule rule{.average_decay = 0.99, .largest_norm = 1, .spike_factor = 3, .least = 5};
+    VerdictMemory cpu(at::kCPU, 12), gpu(at::Device(at::kCUDA, 0), 12);
+    for (int step = 0; step < 120; ++step) {
+      double size = 1 + 0.5 * std::sin(step * 1.7);
+      if (step % 9 == 8) size *= 10;
+      if (step % 31 == 3) size = NAN;
+      if (step % 17 == 5) size = 0;
+      if (step > 80) size *= 100;
+      at::Tensor values[2];
+      at::Tensor outcomes[2];
+      for (const bool on_gpu : {false, true}) {
+        const at::TensorOptions here =
+            at::TensorOptions(on_gpu ? at::kCUDA : at::kCPU).dtype(at::kFloat);
+        const std::vector<at::Tensor> gradients = {
+            at::full({64 * 3000}, size, here), at::zeros({0}, here),
+            at::full({64 * 70}, size, here).to(at::kBFloat16), at::full({64}, -size, here)};
+        at::Tensor& v = values[on_gpu ? 1 : 0];
+        v = at::zeros({adamw_values}, here);
+        outcomes[on_gpu ? 1 : 0] = decide_step(gradients, at::full({}, 0.01, here),
+                                               at::full({}, 4.0, here), on_gpu ? gpu : cpu, rule, v)
+                                       .cpu();
+        v = v.cpu();
+      }
+      EXPECT_EQ(outcomes[0][1].item<float>(), outcomes[1][1].item<float>()) << step;
+      // The CPU adds squares up in float32.
+      EXPECT_TRUE(at::allclose(outcomes[0], outcomes[1], 2e-4, 0, true)) << step;
+      EXPECT_TRUE(at::allclose(values[0], values[1], 2e-4, 0, true))
+          << step << values[0] << values[1];
+    }
+    EXPECT_EQ(cpu.steps.item<double>(), gpu.steps.item<double>());
+    EXPECT_EQ(cpu.count.item<int64_t>(), gpu.count.item<int64_t>());
+    EXPECT_EQ(cpu.spikes.item<int64_t>(), gpu.spikes.item<int64_t>());
+    EXPECT_TRUE(at::allclose(cpu.norms, gpu.norms.cpu(), 2e-4));
   });
 }
 

@@ -151,6 +151,38 @@ TEST(GptStep, GivesTheSameBitsInEveryWayToRunIt) {
   });
 }
 
+// The gradients of the layers' matrices may be kept in bfloat16; all others are the same bits.
+TEST(GptStep, RoundsMatricesGradientsKeptInHalf) {
+  IN_CHILD({
+    DeviceScope scope(step_gpu());
+    const PlainGptSize size{.layers = 8};
+    const GptStepOptions options = small_options();
+    GptStepWeights full = random_gpt_weights(size, 1), half = random_gpt_weights(size, 1);
+    for (GptStepBlock& b : half.blocks)
+      for (TrainedWeight* one :
+           {&b.qkv_weight, &b.project_weight, &b.expand_weight, &b.contract_weight})
+        one->gradient = at::full_like(one->weight, NAN);
+    TriedBatch tried = random_gpt_batch(size, options, some_texts, some_sounds, 37, 2);
+    GptStep whole(full, options), halved(half, options);
+    for (const bool overwrites : {true, false}) {
+      tried.batch.overwrites = overwrites;
+      whole.run(tried.batch, step_number(3), scale_of(1), 7);
+      halved.run(tried.batch, step_number(3), scale_of(1), 7);
+      const NamedWeights expected = weights_by_name(full), found = weights_by_name(half);
+      for (size_t i = 0; i < found.size(); ++i) {
+        const at::Tensor &a = found[i].second->gradient, &b = expected[i].second->gradient;
+        if (a.scalar_type() == at::kFloat) {
+          EXPECT_TRUE(a.equal(b)) << found[i].first << overwrites;
+        } else {
+          EXPECT_LT(relative_error(a, b), 4e-3) << found[i].first << overwrites;
+        }
+      }
+    }
+    full.blocks[1].qkv_bias.gradient = full.blocks[1].qkv_bias.gradient.to(at::kBFloat16);
+    EXPECT_THROW(GptStep(full, options), Error) << "a bias";
+  });
+}
+
 TEST(GptStep, AddsUpOverBatches) {
   IN_CHILD({
     DeviceScope scope(step_gpu());

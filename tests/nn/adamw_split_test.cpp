@@ -25,4 +25,25 @@ TEST(AdamW, ClearsGradientsOfWholeWeightsOnly) {
   }
 }
 
+// A gradient in bfloat16 counts as the same numbers in float32.
+TEST(AdamW, TakesGradientsInHalf) {
+  AdamWBuffers buffers[2];
+  const at::Tensor gradient = at::sin(at::arange(128)).to(at::kBFloat16);
+  for (const bool half : {false, true}) {
+    AdamWBuffers& b = buffers[half ? 1 : 0];
+    b = {.weight = at::ones({128}, at::kBFloat16),
+         .low = at::zeros({128}, at::kShort),
+         .gradient = half ? gradient : gradient.to(at::kFloat),
+         .mean = at::zeros({128}),
+         .square = at::zeros({128}),
+         .average = {},
+         .decays = at::ones({2}, at::kByte)};
+    adamw_step(b, at::full({adamw_values}, 0.5), {});
+  }
+  EXPECT_TRUE(buffers[0].weight.equal(buffers[1].weight));
+  EXPECT_TRUE(buffers[0].low.equal(buffers[1].low));
+  EXPECT_TRUE(buffers[0].mean.equal(buffers[1].mean));
+  EXPECT_TRUE(buffers[1].gradient.equal(gradient));
+}
+
 }  // namespace tandem::tests

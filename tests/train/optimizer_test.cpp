@@ -205,6 +205,40 @@ TEST(ParameterStore, AddsGradientsUpInItsOwnBuffers) {
   EXPECT_NEAR(number(store.gradients(1, 2)[0][0]), 3, 1e-6);
 }
 
+TEST(ParameterStore, KeepsGradientsInHalfWhereTheyMayBe) {
+  at::Tensor a = at::ones({70}), b = at::full({2, 3}, 2.5), c = at::full({9}, 4.0);
+  const std::vector<TrainedTensor> tensors = {
+      {.name = "a", .tensor = &a},
+      {.name = "b", .tensor = &b, .split = true, .half_gradient = true},
+      {.name = "c", .tensor = &c, .decays = false, .split = true}};
+  ParameterStore store(tensors, false, std::nullopt, /*half_gradients=*/true);
+  const auto type = [&](size_t i) { return store.views()[i].gradient.scalar_type(); };
+  EXPECT_EQ(type(0), at::kFloat);
+  EXPECT_EQ(type(1), at::kBFloat16);
+  EXPECT_EQ(type(2), at::kFloat);
+  EXPECT_EQ(store.views()[1].gradient.sizes(), b.sizes());
+  store.views()[1].gradient.fill_(2);
+  Optimizer optimizer(store, {});
+  const OptimizerInputs inputs{at::full({}, 0.01, at::kFloat), at::ones({}, at::kFloat)};
+  EXPECT_NEAR(number(optimizer.step(inputs)[0]), std::sqrt(24.0), 1e-5);
+  ParameterStore::Snapshot snapshot;
+  store.copy_to(snapshot);
+  const NamedTensors weights = store.weights(snapshot), moments = store.moments(snapshot);
+  EXPECT_LT(number(weights[1].second.max()), 2.5);
+  EXPECT_EQ(number(weights[2].second.max()), 4.0);
+  at::Tensor again[3] = {at::zeros({70}), at::zeros({2, 3}), at::zeros({9})};
+  ParameterStore other({{.name = "a", .tensor = &again[0]},
+                        {.name = "b", .tensor = &again[1], .split = true, .half_gradient = true},
+                        {.name = "c", .tensor = &again[2], .split = true}},
+                       false);  // with replicas: all in float32
+  EXPECT_EQ(other.views()[1].gradient.scalar_type(), at::kFloat);
+  other.load(weights, moments, {}, "file");
+  ParameterStore::Snapshot loaded;
+  other.copy_to(loaded);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(same_bits(other.weights(loaded)[i].second, weights[i].second)) << i;
+}
+
 TEST(ParameterStore, RefusesAStateThatDoesNotFitAndListsWhy) {
   Trained trained({at::zeros({2}), at::zeros({1})}, {});
   ParameterStore::Snapshot snapshot;

@@ -74,19 +74,6 @@ __global__ void __launch_bounds__(threads)
   write_partial(sum, partial, columns);
 }
 
-__global__ void __launch_bounds__(threads)
-    add(const float* in, float* out, int64_t count, bool overwrite) {
-  const int64_t at = 8 * (static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x);
-  if (at >= count) return;
-  Eight x = load_eight(in + at);
-  if (!overwrite) {
-    const Eight y = load_eight(out + at);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) x.v[i] += y.v[i];
-  }
-  store_eight(out + at, x);
-}
-
 // 32 columns a block, 8 threads each over the parts; those eight are added in order.
 __global__ void __launch_bounds__(threads) finish_sums(const SumJobs jobs) {
   __shared__ float shared[threads / 32][32];
@@ -133,12 +120,6 @@ void launch_column_sums(const bf16* in, float* partial, int rows, int columns, i
   const WorkNote note("tandem::column_sums", 0, 2.0 * rows * columns);
   column_sums<<<tiles(columns, column_parts), threads, 0, stream>>>(in, partial, rows, columns,
                                                                     stride);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-void launch_add(const float* in, float* out, int64_t count, bool overwrite, cudaStream_t stream) {
-  const WorkNote note("tandem::add", 0, (overwrite ? 8.0 : 12.0) * static_cast<double>(count));
-  add<<<static_cast<unsigned>((count / 8 + threads - 1) / threads), threads, 0, stream>>>(
-      in, out, count, overwrite);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 void launch_finish_sums(const SumJobs& jobs, cudaStream_t stream) {

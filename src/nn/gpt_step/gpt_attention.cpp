@@ -51,21 +51,22 @@ DeterministicScope::~DeterministicScope() {
 }
 
 GptAttention::GptAttention(int64_t heads, int64_t head_width, int64_t most_places,
-                           int64_t most_sequences, bool causal)
+                           int64_t most_sequences, bool causal, int64_t slots)
     : own_(head_width == hopper_head_width && hopper_attention_runs()), causal_(causal) {
   if (!own_) return;
   const int64_t most = attention_tiles(most_places, most_sequences, key_tile_rows);
   tiles_ = at::empty({2, most, 4}, at::TensorOptions(at::kCUDA).dtype(at::kInt));
-  sums_ = at::empty({2, most, heads * head_width}, at::TensorOptions(at::kCUDA).dtype(at::kFloat));
+  sums_ = at::empty({slots, 2, most, heads * head_width},
+                    at::TensorOptions(at::kCUDA).dtype(at::kFloat));
 }
 
-GptAttention::BiasParts GptAttention::bias_parts(const PackedSequences& sequences,
-                                                 int64_t places) const {
+GptAttention::BiasParts GptAttention::bias_parts(const PackedSequences& sequences, int64_t places,
+                                                 int64_t slot) const {
   const auto parts = [&](int64_t rows) {
     return static_cast<int>(attention_tiles(places, sequences.starts.size(0) - 1, rows));
   };
-  return {.query = sums_.const_data_ptr<float>(),
-          .value = sums_.select(0, 1).const_data_ptr<float>(),
+  return {.query = sums_[slot][0].const_data_ptr<float>(),
+          .value = sums_[slot][1].const_data_ptr<float>(),
           .query_parts = parts(query_tile_rows),
           .value_parts = parts(key_tile_rows)};
 }
@@ -101,7 +102,7 @@ void GptAttention::forward(const at::Tensor& qkv, const PackedSequences& sequenc
 void GptAttention::backward(const at::Tensor& gradient, const at::Tensor& qkv,
                             const at::Tensor& out, const at::Tensor& logsumexp,
                             const PackedSequences& sequences, const at::Tensor& qkv_gradient,
-                            const at::Tensor& dots, cudaStream_t stream) {
+                            const at::Tensor& dots, cudaStream_t stream, int64_t slot) {
   if (own_) {
     HopperAttention call = described(qkv, sequences, tiles_, causal_);
     call.pairs = pairs_;
@@ -110,8 +111,8 @@ void GptAttention::backward(const at::Tensor& gradient, const at::Tensor& qkv,
     call.gradient = static_cast<const bf16*>(gradient.const_data_ptr());
     call.qkv_gradient = static_cast<bf16*>(qkv_gradient.data_ptr());
     call.dots = dots.data_ptr<float>();
-    call.query_sums = sums_.data_ptr<float>();
-    call.value_sums = sums_.select(0, 1).data_ptr<float>();
+    call.query_sums = sums_[slot][0].data_ptr<float>();
+    call.value_sums = sums_[slot][1].data_ptr<float>();
     launch_hopper_attention_backward(call, stream);
     return;
   }

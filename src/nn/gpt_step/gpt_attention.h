@@ -28,9 +28,10 @@ struct PackedSequences {
 
 class GptAttention {
  public:
-  // Under the weights' device. Not `causal`: a place sees its whole sequence.
+  // Under the weights' device. Not `causal`: a place sees its whole sequence. `slots`: backward
+  // passes whose bias_parts are kept beside each other.
   GptAttention(int64_t heads, int64_t head_width, int64_t most_places, int64_t most_sequences,
-               bool causal = true);
+               bool causal = true, int64_t slots = 1);
   bool own_kernels() const { return own_; }
 
   // Once before the calls of a pass, for sequences of `places` places together.
@@ -44,7 +45,8 @@ class GptAttention {
   // float32 is work space.
   void backward(const at::Tensor& gradient, const at::Tensor& qkv, const at::Tensor& out,
                 const at::Tensor& logsumexp, const PackedSequences& sequences,
-                const at::Tensor& qkv_gradient, const at::Tensor& dots, cudaStream_t stream);
+                const at::Tensor& qkv_gradient, const at::Tensor& dots, cudaStream_t stream,
+                int64_t slot = 0);
 
   // The backward pass's sums over places, in parts: [parts, heads * width] float32 of the gradients
   // of queries and values. Those of the keys are zero. Only of our own kernels.
@@ -52,13 +54,13 @@ class GptAttention {
     const float *query = nullptr, *value = nullptr;
     int query_parts = 0, value_parts = 0;
   };
-  BiasParts bias_parts(const PackedSequences& sequences, int64_t places) const;
+  BiasParts bias_parts(const PackedSequences& sequences, int64_t places, int64_t slot = 0) const;
 
  private:
   bool own_ = false, causal_ = true;
   double pairs_ = 0;            // see HopperAttention
   at::Tensor tiles_;            // [2, most, 4] int32, see AttentionTiles
-  at::Tensor sums_;             // [2, most, heads * width]
+  at::Tensor sums_;             // [slots, 2, most, heads * width]
   at::Tensor unused_state_[2];  // of flash attention's dropout, which is not used
 };
 

@@ -62,13 +62,9 @@ GptBuffers::GptBuffers(const GptSizes& sizes, const GptStepOptions& options) {
   head_flow = take({most_slots, width}, half);
   flow = take({places, width}, half);
   masked = options.dropout > 0 ? take({places, width}, half) : flow;
-  // Logits of at least some rows, and a head's gradient behind them.
-  const int64_t activations = 2 * places * 4 * width, gradient = 2 * larger * width;
-  const at::Tensor thick = take({std::max(activations, gradient + 256 * larger)}, half);
+  const at::Tensor thick = take({std::max(2 * places * 4 * width, 256 * larger)}, half);
   wide = cut(thick, 0, {2, places, 4 * width});
-  logits = thick.narrow(0, 0, thick.numel() - gradient);
-  head_gradient =
-      thick.narrow(0, thick.numel() - gradient, gradient).view(full).view({larger, width});
+  logits = thick;
   dots = take({sizes.heads * places}, full);
   slot_losses = take({most_slots}, full);
   slot_hits = take({most_slots}, full);
@@ -81,12 +77,15 @@ GptBuffers::GptBuffers(const GptSizes& sizes, const GptStepOptions& options) {
   const int64_t norm_sums = most_sum_blocks * 3 * width, wide_sums = expand_parts * 4 * width;
   const int64_t head_sums = std::max<int64_t>(
       most_sum_blocks * 5 * width, column_parts * std::max(sizes.text_tokens, sizes.audio_tokens));
-  partial = take({2 * norm_sums + 2 * wide_sums + head_sums}, full);
-  first_norm = partial.data_ptr<float>();
-  second_norm = first_norm + norm_sums;
-  expand = second_norm + norm_sums;
-  qkv_bias = expand + wide_sums;
-  head = qkv_bias + wide_sums;
+  partial = take({sum_slots * (2 * norm_sums + 2 * wide_sums) + head_sums}, full);
+  head = partial.data_ptr<float>();
+  for (LayerSums& sums : layer_sums) {
+    sums.first_norm = head;
+    sums.second_norm = sums.first_norm + norm_sums;
+    sums.expand = sums.second_norm + norm_sums;
+    sums.qkv_bias = sums.expand + wide_sums;
+    head = sums.qkv_bias + wide_sums;
+  }
 
   numbers = take({2 * options.most_rows + 2 + 3 * places + 3 * most_slots + tokens + 1}, at::kInt);
   int32_t* next = numbers.data_ptr<int32_t>();

@@ -40,7 +40,6 @@ struct GptBuffers {
   at::Tensor flow, masked;            // [P, D] gradient of the residual stream; behind the mask
   at::Tensor wide;                    // [2, P, 4 D]
   at::Tensor logits;                  // bfloat16, in `wide`
-  at::Tensor head_gradient;           // float32 [padded tokens of the larger head, D], in `wide`
   at::Tensor dots;                    // [H * P] float32
   at::Tensor head_inputs, head_flow;  // [S, D], the first in `normed`
   at::Tensor slot_losses, slot_hits;  // [S] float32
@@ -49,9 +48,14 @@ struct GptBuffers {
   at::Tensor recall;   // [2] like losses; the first means nothing
   at::Tensor numbers;  // int32, all of Packing
 
-  // Partial sums of one layer's backward pass, finished together.
-  float *first_norm = nullptr, *second_norm = nullptr;  // [sum_blocks, 3, D]
-  float *expand = nullptr, *qkv_bias = nullptr;         // [expand_parts, 4 D], [column_parts, 3 D]
+  // Partial sums of the backward passes of so many layers, finished together: a launch for each
+  // layer would take longer than its work.
+  static constexpr int64_t sum_slots = 5;
+  struct LayerSums {
+    float *first_norm = nullptr, *second_norm = nullptr;  // [sum_blocks, 3, D]
+    float *expand = nullptr, *qkv_bias = nullptr;  // [expand_parts, 4 D], [column_parts, 3 D]
+  };
+  LayerSums layer_sums[sum_slots];
   int expand_parts = column_parts;
   float* head = nullptr;  // of the heads and last norms
 

@@ -12,7 +12,8 @@ namespace {
 
 bf16* half_of(const at::Tensor& tensor) { return static_cast<bf16*>(tensor.data_ptr()); }
 
-// The three products of a head over `rows` rows. `weight` is [padded tokens, width].
+// The three products of a head over `rows` rows. The head is padded, the gradient of its weight is
+// not.
 struct HeadProducts {
   Product logits, input_flow, weight;
   HeadProducts(const at::Tensor& head, const at::Tensor& bias, const bf16* inputs,
@@ -36,10 +37,11 @@ struct HeadProducts {
 
     weight.left = work.data_ptr();
     weight.left_turned = true;
+    weight.left_stride = tokens;
     weight.right = inputs;
     weight.out = gradient.data_ptr();
     weight.to_float = true;
-    weight.rows = tokens;
+    weight.rows = gradient.size(0);
     weight.columns = width;
     weight.inner = rows;
   }
@@ -77,8 +79,9 @@ void GptWalk::head(Head which) {
     const bool overwrites = batch_.overwrites && done == 0;
     HeadProducts products(padded, recalls ? at::Tensor() : padded_bias,
                           half_of(buffers_.head_inputs) + at * width, buffers_.logits,
-                          half_of(buffers_.head_flow) + at * width, buffers_.head_gradient, rows);
+                          half_of(buffers_.head_flow) + at * width, weight.gradient, rows);
     products.input_flow.adds = recalls;  // to that of the audio's head
+    products.weight.adds = !overwrites;
     products_.run(products.logits, stream_);
     LossCall loss;
     loss.logits = half_of(buffers_.logits);
@@ -100,8 +103,6 @@ void GptWalk::head(Head which) {
     if (!scale_.defined()) continue;
     products_.run(products.input_flow, stream_);
     products_.run(products.weight, stream_);
-    launch_add(buffers_.head_gradient.data_ptr<float>(), weight.gradient.data_ptr<float>(),
-               tokens * width, overwrites, stream_);
     if (recalls) continue;
     launch_column_sums(loss.logits, buffers_.head, loss.rows, loss.tokens, stride, stream_);
     SumJobs jobs;
@@ -246,8 +247,10 @@ void GptWalk::tune(int64_t places) {
   back(buffers_.normed, block.project_weight, narrow.data_ptr(), fp8_thin, fp8_project);
   back(wide_in, block.qkv_weight, narrow.data_ptr(), fp8_thick, fp8_qkv);
 
+  const int64_t width = sizes_.width;
   const at::Tensor scratch =
-      at::zeros({4 * sizes_.width * sizes_.width}, buffers_.losses.options());
+      at::zeros({width * std::max({4 * width, sizes_.text_tokens, sizes_.audio_tokens})},
+                buffers_.losses.options());
   const auto tune_weight = [&](Product product) {
     product.out = scratch.data_ptr();
     for (const bool adds : {false, true}) {
@@ -264,11 +267,14 @@ void GptWalk::tune(int64_t places) {
     const at::Tensor& head = text ? buffers_.text_head : buffers_.audio_head;
     const int64_t rows =
         std::min({places, buffers_.most_slots, buffers_.logits.numel() / head.size(0)});
+    const int64_t tokens = text ? sizes_.text_tokens : sizes_.audio_tokens;
     const HeadProducts products(head, text ? buffers_.text_head_bias : buffers_.audio_head_bias,
                                 half_of(buffers_.head_inputs), buffers_.logits,
-                                half_of(buffers_.head_flow), buffers_.head_gradient, rows);
-    for (const Product& product : {products.logits, products.input_flow, products.weight})
+                                half_of(buffers_.head_flow),
+                                scratch.narrow(0, 0, tokens * width).view({tokens, width}), rows);
+    for (const Product& product : {products.logits, products.input_flow})
       products_.tune(product, stream_);
+    tune_weight(products.weight);
   }
 }
 

@@ -185,9 +185,6 @@ void launch_gelu_backward(const bf16* in, bf16* gradient, bf16* activated, float
 void launch_column_sums(const bf16* in, float* partial, int rows, int columns, int64_t stride,
                         cudaStream_t stream);
 
-// out += in, `count` a multiple of 8; or out = in.
-void launch_add(const float* in, float* out, int64_t count, bool overwrite, cudaStream_t stream);
-
 struct SumJob {
   const float* partial = nullptr;  // [parts, stride]
   float* out = nullptr;            // [columns]
@@ -195,7 +192,7 @@ struct SumJob {
   int64_t stride = 0;
   int spread = 0;  // column c goes to out[c / 64 * spread + c % 64]; 0: to out[c]
 };
-constexpr int most_sum_jobs = 10;
+constexpr int most_sum_jobs = 50;
 struct SumJobs {
   SumJob job[most_sum_jobs];
   int count = 0;

@@ -3,7 +3,7 @@
 //   out[rows, columns] (+)= left[rows, inner] right[inner, columns]
 //
 // `left_turned` means that left is stored [inner, rows], `right_turned` that right is stored
-// [columns, inner]. Out is bfloat16, or float32 for gradients of weights, which may be added to.
+// [columns, inner]. Out is bfloat16 or float32, and may be added to.
 //
 // Which of cuBLASLt's algorithms is fastest is measured by `tune`; shapes that were not measured
 // take the choice of the next larger measured number of places, or cuBLASLt's own first choice. The

@@ -25,17 +25,19 @@ void require(bool fits, const std::string& sentence) {
   if (!fits) throw Error(ErrorKind::internal, sentence);
 }
 
-void check_weight(const TrainedWeight& weight, const char* name, at::IntArrayRef shape) {
+void check_weight(const TrainedWeight& weight, const char* name, at::IntArrayRef shape,
+                  bool half_gradient = false) {
   const bool fits = weight.weight.defined() && weight.weight.sizes() == shape &&
                     weight.gradient.defined() && weight.gradient.sizes() == shape;
   require(fits, fmt::format("the weight `{}` of a training step and its gradient must be [{}]",
                             name, fmt::join(shape, ", ")));
   require(weight.weight.is_cuda() && weight.weight.scalar_type() == at::kBFloat16 &&
-              weight.gradient.scalar_type() == at::kFloat && weight.weight.is_contiguous() &&
-              weight.gradient.is_contiguous(),
+              (weight.gradient.scalar_type() == at::kFloat ||
+               (half_gradient && weight.gradient.scalar_type() == at::kBFloat16)) &&
+              weight.weight.is_contiguous() && weight.gradient.is_contiguous(),
           fmt::format("the weight `{}` of a training step must be bfloat16 on a GPU, its gradient "
-                      "float32, both without gaps",
-                      name));
+                      "float32{}, both without gaps",
+                      name, half_gradient ? " or bfloat16" : ""));
   const auto at = [](const at::Tensor& tensor) {
     return reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 16;
   };
@@ -68,12 +70,12 @@ GptSizes check_weights(const GptStepWeights& w) {
     for (const auto* one : {&b.norm1_weight, &b.norm1_bias, &b.norm2_weight, &b.norm2_bias,
                             &b.project_bias, &b.contract_bias})
       check_weight(*one, "norm or bias", {d});
-    check_weight(b.qkv_weight, "qkv_weight", {d, 3 * d});
+    check_weight(b.qkv_weight, "qkv_weight", {d, 3 * d}, true);
     check_weight(b.qkv_bias, "qkv_bias", {3 * d});
-    check_weight(b.project_weight, "project_weight", {d, d});
-    check_weight(b.expand_weight, "expand_weight", {d, 4 * d});
+    check_weight(b.project_weight, "project_weight", {d, d}, true);
+    check_weight(b.expand_weight, "expand_weight", {d, 4 * d}, true);
     check_weight(b.expand_bias, "expand_bias", {4 * d});
-    check_weight(b.contract_weight, "contract_weight", {4 * d, d});
+    check_weight(b.contract_weight, "contract_weight", {4 * d, d}, true);
   }
   for (const auto* one :
        {&w.last_norm_weight, &w.last_norm_bias, &w.final_norm_weight, &w.final_norm_bias})
@@ -181,6 +183,7 @@ void GptStep::run_piece(int piece, const GptStepBatch& batch, const at::Tensor& 
   }
   const int64_t above = piece == 0 ? parts_->sizes.layers : first_layer(piece - 1);
   for (int64_t layer = above - 1; layer >= first_layer(piece); --layer) walk.backward(layer);
+  walk.finish_sums();
   if (piece == pieces() - 1) walk.embeddings_backward();
 }
 

@@ -21,8 +21,8 @@
 
 namespace tandem {
 
-// A weight in bfloat16 and the float32 tensor its gradient is added to. Both without gaps, their
-// first element at a multiple of 16 bytes.
+// A weight in bfloat16 and the float32 tensor its gradient is added to; for the four matrices of a
+// layer it may be bfloat16. Both without gaps, their first element at a multiple of 16 bytes.
 struct TrainedWeight {
   at::Tensor weight, gradient;
 };

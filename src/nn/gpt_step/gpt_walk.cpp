@@ -25,7 +25,7 @@ GptWalk::GptWalk(const GptStepWeights& weights, const GptSizes& sizes,
       options_(options),
       buffers_(sizes, options),
       attention_(sizes.heads, sizes.width / sizes.heads, options.most_places,
-                 2 * options.most_rows + 1) {
+                 2 * options.most_rows + 1, /*causal=*/true, GptBuffers::sum_slots) {
   batch_.places = options.most_places;
   if (!options.tune) return;
   stream_ = at::cuda::getCurrentCUDAStream();
@@ -40,6 +40,8 @@ void GptWalk::begin(const GptStepBatch& batch, const at::Tensor& step, const at:
   scale_ = scale;
   seed_ = seed;
   stream_ = at::cuda::getCurrentCUDAStream();
+  waiting_sums_.count = 0;
+  waiting_layers_ = 0;
 }
 
 Dropout GptWalk::dropout(int64_t stream) const {
@@ -98,7 +100,7 @@ Product GptWalk::weight_product(const void* input, const void* gradient,
   product.left_turned = true;
   product.right = gradient;
   product.out = weight.gradient.data_ptr();
-  product.to_float = true;
+  product.to_float = weight.gradient.scalar_type() == at::kFloat;
   product.adds = !batch_.overwrites;
   product.rows = weight.weight.size(0);
   product.columns = weight.weight.size(1);
@@ -271,6 +273,7 @@ void GptWalk::backward(int64_t layer) {
   const int places = static_cast<int>(batch_.places);
   if (options_.recompute) forward_layer(layer, false);
   turn_weights(layer, /*backward=*/true);
+  const GptBuffers::LayerSums& sums = buffers_.layer_sums[waiting_layers_];
   const bool fp8 = options_.fp8;
   const Fp8Rows &fp8_masked = buffers_.fp8_masked, &fp8_wide = buffers_.fp8_wide;
   // The gradient of a product's input.
@@ -286,9 +289,9 @@ void GptWalk::backward(int64_t layer) {
   flow_back(masked, block.contract_weight, wide_flow, fp8_masked, fp8_contract);
   if (fp8) {
     launch_gelu_backward_fp8(row_of(buffers_.before_gelu, at), wide_flow, activated, fp8_wide,
-                             buffers_.expand, places, static_cast<int>(4 * width), stream_);
+                             sums.expand, places, static_cast<int>(4 * width), stream_);
   } else {
-    launch_gelu_backward(row_of(buffers_.before_gelu, at), wide_flow, activated, buffers_.expand,
+    launch_gelu_backward(row_of(buffers_.before_gelu, at), wide_flow, activated, sums.expand,
                          places, static_cast<int>(4 * width), stream_);
   }
   products_.run(weight_product(activated, masked, block.contract_weight), stream_);
@@ -302,7 +305,7 @@ void GptWalk::backward(int64_t layer) {
   norm.normed = normed;
   norm.norm = norm_of(block.norm2_weight, block.norm2_bias);
   norm.stats = reinterpret_cast<float2*>(buffers_.stats.select(0, layer).select(0, 1).data_ptr());
-  norm.partial = buffers_.second_norm;
+  norm.partial = sums.second_norm;
   norm.places = places;
   norm.width = static_cast<int>(width);
   norm.dropout = dropout(1 + 2 * layer);
@@ -318,9 +321,9 @@ void GptWalk::backward(int64_t layer) {
   attention_.backward(buffers_.branch.narrow(0, 0, places).view({places, sizes_.heads, -1}),
                       qkv_view(buffers_.qkv, at), attended.view({places, sizes_.heads, -1}),
                       by_head(buffers_.logsumexp.select(0, at)), sequences(),
-                      qkv_view(buffers_.wide, 1), by_head(buffers_.dots), stream_);
+                      qkv_view(buffers_.wide, 1), by_head(buffers_.dots), stream_, waiting_layers_);
   if (!attention_.own_kernels())
-    launch_column_sums(wide_flow, buffers_.qkv_bias, places, static_cast<int>(3 * width), 3 * width,
+    launch_column_sums(wide_flow, sums.qkv_bias, places, static_cast<int>(3 * width), 3 * width,
                        stream_);
   if (fp8) {
     Fp8Jobs jobs;
@@ -332,20 +335,20 @@ void GptWalk::backward(int64_t layer) {
   norm.x = row_of(buffers_.x, layer);
   norm.norm = norm_of(block.norm1_weight, block.norm1_bias);
   norm.stats = reinterpret_cast<float2*>(buffers_.stats.select(0, layer).data_ptr());
-  norm.partial = buffers_.first_norm;
+  norm.partial = sums.first_norm;
   norm.dropout = dropout(2 * layer);  // of the layer below, or of the embeddings
   launch_norm_backward(norm, stream_, fp8 && layer > 0 ? &fp8_masked : nullptr);
   products_.run(weight_product(normed, wide_flow, block.qkv_weight), stream_);
-  finish_layer_sums(layer);
+  note_layer_sums(layer);
 }
 
 // The gradients of a layer's biases and norms, from their parts.
-void GptWalk::finish_layer_sums(int64_t layer) {
+void GptWalk::note_layer_sums(int64_t layer) {
   const GptStepBlock& block = weights_.blocks[static_cast<size_t>(layer)];
+  const GptBuffers::LayerSums& sums = buffers_.layer_sums[waiting_layers_];
   const int64_t width = sizes_.width;
   const int blocks = sum_blocks(batch_.places);
-  SumJobs jobs;
-  jobs.overwrite = batch_.overwrites;
+  SumJobs& jobs = waiting_sums_;
   const auto add = [&](const float* partial, int parts, int64_t stride, const TrainedWeight& to) {
     jobs.job[jobs.count++] = {.partial = partial,
                               .out = gradient_of(to),
@@ -359,9 +362,9 @@ void GptWalk::finish_layer_sums(int64_t layer) {
     add(partial + width, blocks, 3 * width, bias);
     if (below) add(partial + 2 * width, blocks, 3 * width, *below);
   };
-  add(buffers_.expand, buffers_.expand_parts, 4 * width, block.expand_bias);
+  add(sums.expand, buffers_.expand_parts, 4 * width, block.expand_bias);
   if (attention_.own_kernels()) {
-    const auto parts = attention_.bias_parts(sequences(), batch_.places);
+    const auto parts = attention_.bias_parts(sequences(), batch_.places, waiting_layers_);
     const auto third = [&](int64_t which) {
       return TrainedWeight{{}, block.qkv_bias.gradient.narrow(0, which * width, width)};
     };
@@ -369,12 +372,19 @@ void GptWalk::finish_layer_sums(int64_t layer) {
     add(nullptr, 0, width, third(1));  // the keys' is zero
     add(parts.value, parts.value_parts, width, third(2));
   } else {
-    add(buffers_.qkv_bias, column_parts, 3 * width, block.qkv_bias);
+    add(sums.qkv_bias, column_parts, 3 * width, block.qkv_bias);
   }
-  add_norm(buffers_.second_norm, block.norm2_weight, block.norm2_bias, &block.project_bias);
-  add_norm(buffers_.first_norm, block.norm1_weight, block.norm1_bias,
+  add_norm(sums.second_norm, block.norm2_weight, block.norm2_bias, &block.project_bias);
+  add_norm(sums.first_norm, block.norm1_weight, block.norm1_bias,
            layer > 0 ? &weights_.blocks[static_cast<size_t>(layer) - 1].contract_bias : nullptr);
-  launch_finish_sums(jobs, stream_);
+  if (++waiting_layers_ == GptBuffers::sum_slots) finish_sums();
+}
+
+void GptWalk::finish_sums() {
+  waiting_sums_.overwrite = batch_.overwrites;
+  launch_finish_sums(waiting_sums_, stream_);
+  waiting_sums_.count = 0;
+  waiting_layers_ = 0;
 }
 
 void GptWalk::embeddings_backward() {

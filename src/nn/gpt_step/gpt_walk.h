@@ -18,7 +18,9 @@ class GptWalk {
              uint64_t seed);
   void forward();  // packing, embeddings, all layers
   void heads();    // losses, and gradients down to the last layer's output
+  // The gradients of biases and norms are there after finish_sums only.
   void backward(int64_t layer);
+  void finish_sums();
   void embeddings_backward();
 
   Dropout dropout(int64_t stream) const;
@@ -41,7 +43,7 @@ class GptWalk {
   // The same product of 8-bit floats; `left` as it is.
   Product in_fp8(Product product, const Fp8Rows& left, Fp8Weight weight) const;
   void forward_layer(int64_t layer, bool whole);
-  void finish_layer_sums(int64_t layer);
+  void note_layer_sums(int64_t layer);
   // The third tells the code that was read, by the audio embedding: see recall_weight.
   enum class Head { text, audio, recall };
   void head(Head which);
@@ -58,6 +60,9 @@ class GptWalk {
   GptBuffers buffers_;
   Products products_;
   GptAttention attention_;
+
+  SumJobs waiting_sums_;  // of layers whose partial sums are there
+  int64_t waiting_layers_ = 0;
 
   GptStepBatch batch_;
   at::Tensor step_, scale_;

@@ -1,0 +1,49 @@
+// Whether a step of the optimizer is taken, and the numbers AdamW takes it by, decided where the
+// gradients are: nothing waits for the host, and on a GPU it is two kernels where tensor operations
+// would be sixty.
+//
+// A step is left out whose gradients are not finite, and a spike: a norm that is many times the
+// median of the last ones. A norm of 0 is good and says nothing of what is usual: a part that does
+// not learn yet has it. Spikes that stay are the new usual.
+#pragma once
+
+#include <ATen/core/TensorBody.h>
+
+#include <vector>
+
+#include "nn/adamw.h"
+
+namespace tandem {
+
+struct VerdictRule {
+  double beta1 = 0.9, beta2 = 0.96;
+  double average_decay = 0;  // of the moving average, at most
+  double largest_norm = 0;   // gradients are scaled down to it; 0: never
+  double spike_factor = 20;  // times the median; 0: only what is not finite
+  int64_t least = 20;        // norms seen until spikes are looked for
+  int64_t patience = 3;      // spikes left out in a row; the next one is the new usual
+};
+
+// At fixed addresses; a checkpoint keeps it.
+struct VerdictMemory {
+  explicit VerdictMemory(const at::Device& device, int64_t window = 100);
+
+  at::Tensor norms;   // [window] float32, infinity where none was seen
+  at::Tensor count;   // [] int64, norms seen
+  at::Tensor spikes;  // [] int64, left out one after another
+  at::Tensor steps;   // [] float64, taken
+};
+
+// Writes `values` [adamw_values]. Returns [2] float32: the norm, and 1 for a good step, else 0.
+// `gradients` float32 or bfloat16, flat, a multiple of adamw_chunk numbers each; `learning_rate`
+// and `divisor` [] float32: gradients count divided by it.
+at::Tensor decide_step(const std::vector<at::Tensor>& gradients, const at::Tensor& learning_rate,
+                       const at::Tensor& divisor, VerdictMemory& memory, const VerdictRule& rule,
+                       at::Tensor& values);
+
+// The verdict alone, on the CPU: whether a step with this norm is good; `memory` learns of it.
+bool judge_norm(float norm, VerdictMemory& memory, const VerdictRule& rule);
+// Above it a norm is a spike. On the CPU.
+float spike_limit(const VerdictMemory& memory, const VerdictRule& rule);
+
+}  // namespace tandem
