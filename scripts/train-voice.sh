@@ -12,7 +12,7 @@
 #   --made H          russian: learn to read from H hours of made speech too (Festival, in the same voice; up to 24;
 #                     default 0)
 #   --steps A,B,C     steps of dvae, gpt and decoder (default english 3500,8500,7500, russian 3000,1500,6000, with --made
-#                     6000,8500,7000)
+#                     6000,12000,11000)
 #   --discriminators N  first step of the decoder with discriminators (default none: they make a voice of hours sound
 #                     real and one of minutes harder to understand)
 #   --tokens N        of the vocabulary (default 80: near letters, so that unseen words are read by what they are made of)
@@ -62,7 +62,7 @@ done
 target=${target:-voice-$kind}
 language=${kind:0:2}
 [ -n "$steps" ] || case "$kind $made" in
-  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=6000,8500,7000 ;;
+  english*) steps=3500,8500,7500 ;; *' 0') steps=3000,1500,6000 ;; *) steps=6000,12000,11000 ;;
 esac
 [[ $made =~ ^[0-9]+([.][0-9]+)?$ ]] || usage "--made is \`$made\`; expected hours."
 [ "$made" = 0 ] || [ "$kind" = russian ] || usage "--made is for russian; all english speech is made."
@@ -169,7 +169,9 @@ if wanted train; then   # one after the other: each stage wants batches and a le
       learning=(training.learning_rate=8e-4 training.warmup_steps=300 training.weight_decay=0.1) dropout=0.3; }
     # A GPT that is unsure must still tell the decoder what was said: its latents recall the code that was read, and the
     # decoder hears the recordings' own codes alone. Clips begin elsewhere each epoch, so that they are other codes.
-    learning+=(training.recall_weight=0.3 data.start_jitter_ms=46) speaking=(training.own_codes_share=0)
+    # Where no discriminators listen, spectra tell what a mel's window is too long for.
+    learning+=(training.recall_weight=0.3 data.start_jitter_ms=46)
+    speaking=(training.own_codes_share=0 training.spectral_loss_weight=15)
   fi
   train_stage dvae dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
     training.dvae_codes=1024

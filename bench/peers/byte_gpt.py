@@ -21,7 +21,7 @@ SIZES = {  # layers, width, heads, context
     "normal": (6, 256, 8, 256),
     "big": (12, 512, 8, 512),
 }
-BETAS, EPSILON, WEIGHT_DECAY, LARGEST_NORM = (0.9, 0.95), 1e-8, 0.01, 1.0
+BETAS, EPSILON, WEIGHT_DECAY, LARGEST_NORM = (0.9, 0.96), 1e-8, 0.01, 1.0
 MASK = (1 << 64) - 1
 
 

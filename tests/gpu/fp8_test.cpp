@@ -78,14 +78,21 @@ TEST(GpuFp8, RowsAndColumnsAreRoundedAsLibTorchDoes) {
     expect_rounded(tall_rows, tall);
     expect_rounded(wide_rows, wide);
     expect_rounded(longest, long_rows);
-    MadeFp8 tall_columns(128, 512), wide_columns(1024, 128);
-    const Fp8Jobs columns{{{half_of(tall), tall_columns.rows(), 512, 128},
-                           {half_of(wide), wide_columns.rows(), 128, 1024}},
-                          2};
-    const at::Tensor largest = at::zeros({128 + 1024}, at::TensorOptions(at::kCUDA));
-    launch_fp8_columns(columns, largest.data_ptr<float>(), stream);
-    expect_rounded(tall_columns, tall.t());
-    expect_rounded(wide_columns, wide.t());
+    MadeFp8 tall_turned(128, 512), wide_turned(1024, 128), wide_straight(128, 1024),
+        square_straight(256, 256);
+    const at::Tensor square = uneven(256, 256);
+    const Fp8Turns weights{{{half_of(tall), tall_turned.rows(), {}, 512, 128},
+                            {half_of(wide), wide_turned.rows(), wide_straight.rows(), 128, 1024},
+                            {half_of(square), {}, square_straight.rows(), 256, 256}},
+                           3};
+    const at::Tensor largest = at::zeros({640 + 1152 + 512}, at::TensorOptions(at::kCUDA));
+    for (int again = 0; again < 2; ++again) {
+      launch_fp8_weights(weights, largest.data_ptr<float>(), stream);
+      expect_rounded(tall_turned, tall.t());
+      expect_rounded(wide_turned, wide.t());
+      expect_rounded(wide_straight, wide);
+      expect_rounded(square_straight, square);
+    }
   });
 }
 

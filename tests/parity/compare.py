@@ -155,7 +155,7 @@ def compare_training(table, options, run):
     state = safetensors.torch.load_file(run / f"step-{STEPS}/optimizer.safetensors")
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {"exp_avg": state[f"{name}.mean"], "exp_avg_sq": state[f"{name}.square"],
-                                      "step": state[f"{name}.steps"]}
+                                      "step": state["phase.0.steps"].float()}
     losses, norms = [], []
     for step in range(STEPS + 1, STEPS + MORE + 1):
         loss, norm = byte_gpt.train_step(model, optimizer, *corpus.train_batch(0, step - 1, BATCH))

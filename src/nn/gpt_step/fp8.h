@@ -6,10 +6,10 @@
 //
 // cuBLASLt multiplies such rows by rows only (the inner dimension is contiguous on both sides), so
 // a weight [in, out] is written twice: turned, a row an output, for the forward pass, and as it is,
-// a row an input, for the gradient of its input. Both are made again for every layer of every pass,
-// just before they are read: they are still in the cache then, and take no memory to speak of.
-// (Made beside the layer before it, on a stream of their own, they cost a step more than they
-// save.)
+// a row an input, for the gradient of its input. Both are made of one reading, when a layer's
+// forward pass comes; the first is still in the cache when it is read, the second waits for the
+// backward pass. (Made beside the layer before it, on a stream of their own, they cost a step more
+// than they save.)
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -41,9 +41,21 @@ struct Fp8Jobs {
   int count = 0;
 };
 void launch_fp8_rows(const Fp8Jobs& jobs, cudaStream_t stream);
-// The same of the columns: out [columns, rows]. Rows and columns are multiples of 128. `largest`
-// [columns of all jobs together] is work space, zeros before, and not cleared.
-void launch_fp8_columns(const Fp8Jobs& jobs, float* largest, cudaStream_t stream);
+
+// A weight, whose rows and columns are multiples of 128, in both forms; without data a form is not
+// made.
+struct Fp8Turn {
+  const bf16* in = nullptr;  // [rows, columns]
+  Fp8Rows turned, straight;  // [columns, rows], [rows, columns]
+  int rows = 0, columns = 0;
+};
+struct Fp8Turns {
+  Fp8Turn turn[most_fp8_jobs];
+  int count = 0;
+};
+// `largest` [columns and rows of all weights together] is work space: zeros, or what the same
+// weights left there.
+void launch_fp8_weights(const Fp8Turns& turns, float* largest, cudaStream_t stream);
 
 // out = gelu(in).
 void launch_gelu_fp8(const bf16* in, const Fp8Rows& out, int places, int columns,

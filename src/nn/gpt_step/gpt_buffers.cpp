@@ -14,9 +14,9 @@ at::Tensor GptBuffers::take(at::IntArrayRef shape, at::ScalarType type) {
 void GptBuffers::take_fp8(const GptSizes& sizes, int64_t places) {
   const int64_t width = sizes.width;
   expand_parts = gelu_fp8_parts;
-  fp8_data = take({6 * places * width + 12 * width * width}, at::kByte);
-  fp8_scales = take({3 * places + 4 * 4 * width}, at::kFloat);
-  fp8_largest = take({sizes.layers, 9 * width}, at::kFloat);
+  fp8_data = take({6 * places * width + (1 + kept) * 12 * width * width}, at::kByte);
+  fp8_scales = take({3 * places + (1 + kept) * 4 * 4 * width}, at::kFloat);
+  fp8_largest = take({sizes.layers, 16 * width}, at::kFloat);
   auto* data = fp8_data.data_ptr<uint8_t>();
   auto* scales = fp8_scales.data_ptr<float>();
   const auto part = [&](int64_t count, int64_t rows) {
@@ -25,9 +25,15 @@ void GptBuffers::take_fp8(const GptSizes& sizes, int64_t places) {
   fp8_normed = part(places * width, places);
   fp8_masked = part(places * width, places);
   fp8_wide = part(4 * places * width, places);
-  for (const auto& [weight, widths] : {std::pair{fp8_qkv, 3}, std::pair{fp8_project, 1},
-                                       std::pair{fp8_expand, 4}, std::pair{fp8_contract, 4}})
-    fp8_weights[weight] = part(widths * width * width, 4 * width);
+  const auto weights = [&] {
+    Fp8Weights all;
+    for (const auto& [weight, widths] : {std::pair{fp8_qkv, 3}, std::pair{fp8_project, 1},
+                                         std::pair{fp8_expand, 4}, std::pair{fp8_contract, 4}})
+      all[weight] = part(widths * width * width, 4 * width);
+    return all;
+  };
+  fp8_turned = weights();
+  for (int64_t i = 0; i < kept; ++i) fp8_straight.push_back(weights());
 }
 
 GptBuffers::GptBuffers(const GptSizes& sizes, const GptStepOptions& options) {

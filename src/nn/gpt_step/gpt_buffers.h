@@ -5,6 +5,9 @@
 #ifdef TANDEM_WITH_CUDA
 #include <ATen/core/TensorBody.h>
 
+#include <array>
+#include <vector>
+
 #include "nn/gpt_step/fp8.h"
 #include "nn/gpt_step/gpt_kernels.h"
 #include "nn/gpt_step/gpt_step.h"
@@ -59,11 +62,14 @@ struct GptBuffers {
   int expand_parts = column_parts;
   float* head = nullptr;  // of the heads and last norms
 
-  // In 8-bit floats, where those are used: what products read of the places, and one layer's
-  // weights, in the order of Fp8Weight.
+  // In 8-bit floats, where those are used: what products read of the places; weights in the order
+  // of Fp8Weight, for the forward pass turned, one layer's, and for the backward pass as they are,
+  // of all kept layers.
   Fp8Rows fp8_normed, fp8_masked, fp8_wide;  // [P, D], [P, D], [P, 4 D]
-  Fp8Rows fp8_weights[4];
-  at::Tensor fp8_largest;  // [layers, 9 D] float32: of the weights' columns
+  using Fp8Weights = std::array<Fp8Rows, 4>;
+  Fp8Weights fp8_turned;
+  std::vector<Fp8Weights> fp8_straight;
+  at::Tensor fp8_largest;  // [layers, 16 D] float32: of the weights' columns and rows
   at::Tensor fp8_data, fp8_scales;
 
   Packing packing;

@@ -207,9 +207,12 @@ void GptWalk::tune(int64_t places) {
     jobs.job[jobs.count++] = {half_of(buffers_.branch), buffers_.fp8_masked, count, width};
     jobs.job[jobs.count++] = {wide(0), buffers_.fp8_wide, count, 4 * width};
     launch_fp8_rows(jobs, stream_);
+    C10_CUDA_CHECK(cudaMemsetAsync(buffers_.fp8_largest.data_ptr(), 0,
+                                   buffers_.fp8_largest.nbytes(), stream_));
+    turn_weights(0, /*flows_back=*/true);
   }
   const auto as_run = [&](const Product& product, const Fp8Rows& left, Fp8Weight which) {
-    return fp8 ? in_fp8(product, left, which) : product;
+    return fp8 ? in_fp8(product, left, buffers_.fp8_turned[which]) : product;
   };
   Product qkv = forward_product(buffers_.normed, block.qkv_weight, buffers_.qkv.select(0, 0));
   qkv.bias = block.qkv_bias.weight.data_ptr();
@@ -217,7 +220,6 @@ void GptWalk::tune(int64_t places) {
       forward_product(buffers_.normed, block.expand_weight, buffers_.before_gelu.select(0, 0));
   expand.bias = block.expand_bias.weight.data_ptr();
   const at::Tensor &narrow = buffers_.branch, wide_in = buffers_.wide.select(0, 0);
-  turn_weights(0, /*backward=*/false);
   for (const Product& product : {as_run(qkv, buffers_.fp8_normed, fp8_qkv),
                                  forward_product(buffers_.normed, block.project_weight, narrow),
                                  as_run(forward_product(wide_in, block.contract_weight, narrow),
@@ -235,11 +237,10 @@ void GptWalk::tune(int64_t places) {
       gelu_in_product_ = !options_.recompute && together > 0 && together < apart + alone;
     }
   }
-  turn_weights(0, /*backward=*/true);
   const auto back = [&](const at::Tensor& gradient, const TrainedWeight& weight, void* out,
                         const Fp8Rows& left, Fp8Weight which) {
-    products_.tune(as_run(backward_product(gradient.data_ptr(), weight, out), left, which),
-                   stream_);
+    const Product product = backward_product(gradient.data_ptr(), weight, out);
+    products_.tune(fp8 ? in_fp8(product, left, straight_weights(0)[which]) : product, stream_);
   };
   const Fp8Rows &fp8_thin = buffers_.fp8_masked, &fp8_thick = buffers_.fp8_wide;
   back(buffers_.normed, block.contract_weight, wide(1), fp8_thin, fp8_contract);

@@ -110,29 +110,32 @@ Product GptWalk::weight_product(const void* input, const void* gradient,
 
 // The projection of the forward pass stays in bfloat16: its input is the attention's, which nobody
 // has in 8-bit floats, and it is a twelfth of the work.
-void GptWalk::turn_weights(int64_t layer, bool backward) {
-  if (!options_.fp8) return;
+void GptWalk::turn_weights(int64_t layer, bool flows_back) {
   const GptStepBlock& block = weights_.blocks[static_cast<size_t>(layer)];
+  // The projection last: when a layer's weights are turned again, the others' largest values stand
+  // where they stood.
   const std::pair<Fp8Weight, const TrainedWeight*> all[] = {{fp8_qkv, &block.qkv_weight},
-                                                            {fp8_project, &block.project_weight},
                                                             {fp8_expand, &block.expand_weight},
-                                                            {fp8_contract, &block.contract_weight}};
-  Fp8Jobs jobs;
+                                                            {fp8_contract, &block.contract_weight},
+                                                            {fp8_project, &block.project_weight}};
+  Fp8Turns turns;
   for (const auto& [which, weight] : all) {
-    if (which == fp8_project && !backward) continue;
-    jobs.job[jobs.count++] = {.in = half_of(weight->weight),
-                              .out = buffers_.fp8_weights[which],
-                              .rows = static_cast<int>(weight->weight.size(0)),
-                              .columns = static_cast<int>(weight->weight.size(1))};
+    if (which == fp8_project && !flows_back) continue;
+    Fp8Turn& turn = turns.turn[turns.count++];
+    turn.in = half_of(weight->weight);
+    turn.rows = static_cast<int>(weight->weight.size(0));
+    turn.columns = static_cast<int>(weight->weight.size(1));
+    if (which != fp8_project) turn.turned = buffers_.fp8_turned[which];
+    if (flows_back) turn.straight = straight_weights(layer)[which];
   }
-  if (backward) return launch_fp8_rows(jobs, stream_);
-  const at::Tensor largest = buffers_.fp8_largest.select(0, layer);
-  C10_CUDA_CHECK(cudaMemsetAsync(largest.data_ptr(), 0, largest.nbytes(), stream_));
-  launch_fp8_columns(jobs, largest.data_ptr<float>(), stream_);
+  launch_fp8_weights(turns, buffers_.fp8_largest.select(0, layer).data_ptr<float>(), stream_);
 }
 
-Product GptWalk::in_fp8(Product product, const Fp8Rows& left, Fp8Weight weight) const {
-  const Fp8Rows& right = buffers_.fp8_weights[weight];
+const GptBuffers::Fp8Weights& GptWalk::straight_weights(int64_t layer) const {
+  return buffers_.fp8_straight[static_cast<size_t>(kept(layer))];
+}
+
+Product GptWalk::in_fp8(Product product, const Fp8Rows& left, const Fp8Rows& right) {
   product.left = left.data;
   product.left_scales = left.scales;
   product.right = right.data;
@@ -183,6 +186,10 @@ void GptWalk::forward() {
   embed.dropout = dropout(0);
   embed.out = half_of(buffers_.x);
   launch_embed(embed, stream_);
+  if (options_.fp8) {
+    const at::Tensor& largest = buffers_.fp8_largest;
+    C10_CUDA_CHECK(cudaMemsetAsync(largest.data_ptr(), 0, largest.nbytes(), stream_));
+  }
   for (int64_t layer = 0; layer < sizes_.layers; ++layer) forward_layer(layer, true);
 }
 
@@ -193,7 +200,9 @@ void GptWalk::forward_layer(int64_t layer, bool whole) {
   const int64_t at = kept(layer), places = batch_.places;
   const bool fp8 = options_.fp8;
   const Fp8Rows* normed = fp8 ? &buffers_.fp8_normed : nullptr;
-  turn_weights(layer, /*backward=*/false);
+  const GptBuffers::Fp8Weights& turned = buffers_.fp8_turned;
+  // With one place for all layers the backward pass, which comes here again, fills it.
+  if (fp8) turn_weights(layer, scale_.defined() && (!options_.recompute || !whole));
   AddNormCall norm;
   norm.places = static_cast<int>(places);
   norm.width = static_cast<int>(sizes_.width);
@@ -211,7 +220,7 @@ void GptWalk::forward_layer(int64_t layer, bool whole) {
 
   Product qkv = forward_product(buffers_.normed, block.qkv_weight, buffers_.qkv.select(0, at));
   qkv.bias = block.qkv_bias.weight.data_ptr();
-  products_.run(fp8 ? in_fp8(qkv, *normed, fp8_qkv) : qkv, stream_);
+  products_.run(fp8 ? in_fp8(qkv, *normed, turned[fp8_qkv]) : qkv, stream_);
   const at::Tensor sums = buffers_.logsumexp.select(0, at)
                               .narrow(0, 0, sizes_.heads * places)
                               .view({sizes_.heads, places});
@@ -237,13 +246,13 @@ void GptWalk::forward_layer(int64_t layer, bool whole) {
     expand.out = activated.data_ptr();
     expand.before_gelu = before_gelu.data_ptr();
   }
-  products_.run(fp8 ? in_fp8(expand, *normed, fp8_expand) : expand, stream_);
+  products_.run(fp8 ? in_fp8(expand, *normed, turned[fp8_expand]) : expand, stream_);
   if (!whole) return;
   const Product contract = forward_product(activated, block.contract_weight, buffers_.branch);
   if (fp8) {
     launch_gelu_fp8(half_of(before_gelu), buffers_.fp8_wide, static_cast<int>(places),
                     static_cast<int>(4 * sizes_.width), stream_);
-    products_.run(in_fp8(contract, buffers_.fp8_wide, fp8_contract), stream_);
+    products_.run(in_fp8(contract, buffers_.fp8_wide, turned[fp8_contract]), stream_);
   } else {
     if (!gelu_in_product_)
       launch_gelu(half_of(before_gelu), half_of(activated), places * 4 * sizes_.width, stream_);
@@ -272,7 +281,6 @@ void GptWalk::backward(int64_t layer) {
   const int64_t at = kept(layer), width = sizes_.width;
   const int places = static_cast<int>(batch_.places);
   if (options_.recompute) forward_layer(layer, false);
-  turn_weights(layer, /*backward=*/true);
   const GptBuffers::LayerSums& sums = buffers_.layer_sums[waiting_layers_];
   const bool fp8 = options_.fp8;
   const Fp8Rows &fp8_masked = buffers_.fp8_masked, &fp8_wide = buffers_.fp8_wide;
@@ -280,7 +288,8 @@ void GptWalk::backward(int64_t layer) {
   const auto flow_back = [&](const void* gradient, const TrainedWeight& weight, void* out,
                              const Fp8Rows& fp8_gradient, Fp8Weight which) {
     const Product product = backward_product(gradient, weight, out);
-    products_.run(fp8 ? in_fp8(product, fp8_gradient, which) : product, stream_);
+    products_.run(fp8 ? in_fp8(product, fp8_gradient, straight_weights(layer)[which]) : product,
+                  stream_);
   };
 
   bf16 *activated = wide(0), *wide_flow = wide(1);

@@ -38,10 +38,11 @@ class GptWalk {
                          const TrainedWeight& weight) const;
 
  private:
-  // The weights of a layer in 8-bit floats, for the forward or the backward pass.
-  void turn_weights(int64_t layer, bool backward);
-  // The same product of 8-bit floats; `left` as it is.
-  Product in_fp8(Product product, const Fp8Rows& left, Fp8Weight weight) const;
+  // The weights of a layer in 8-bit floats; where nothing flows back for the forward pass only.
+  void turn_weights(int64_t layer, bool flows_back);
+  // The same product of 8-bit floats.
+  static Product in_fp8(Product product, const Fp8Rows& left, const Fp8Rows& right);
+  const GptBuffers::Fp8Weights& straight_weights(int64_t layer) const;
   void forward_layer(int64_t layer, bool whole);
   void note_layer_sums(int64_t layer);
   // The third tells the code that was read, by the audio embedding: see recall_weight.
