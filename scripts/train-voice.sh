@@ -6,7 +6,7 @@
 #   scripts/train-voice.sh english|russian [DIR] [options] [-- more words for tandem train]
 #
 #   DIR               where everything goes (default voice-english, voice-russian)
-#   --hours H         of made speech (english; default 37)
+#   --hours H         of made speech (english; default all, about 26)
 #   --format F        flac, opus (24 kbit/s) or wav (default flac)
 #   --size S          model size (default small)
 #   --made H          russian: learn to read from H hours of made speech too (Festival, in the same voice; up to 24;
@@ -40,7 +40,7 @@ fail() {   # fail CODE SENTENCE [HINT]
 usage() { fail 2 "$1" "Use: scripts/train-voice.sh english|russian [DIR] [options]; --help lists them."; }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-kind='' target='' hours=37 made=0 format=flac size=small steps='' tokens=80 packages='' tandem='' discriminators=''
+kind='' target='' hours=26 made=0 format=flac size=small steps='' tokens=80 packages='' tandem='' discriminators=''
 only=corpus,prepare,train,figures,speak,judge
 more=()
 while [ $# -gt 0 ]; do
@@ -161,18 +161,17 @@ train_stage() {   # train_stage FOLDER STAGE STEPS WORDS...: resumes by itself
 }
 if wanted train; then   # one after the other: each stage wants batches and a learning rate of its own
   find_tandem
-  validation=() speaking=() learning=(training.learning_rate=1e-3 training.warmup_steps=500 training.weight_decay=0.05)
-  dropout=0.15
+  validation=() learning=(training.learning_rate=1e-3 training.warmup_steps=500 training.weight_decay=0.05) dropout=0.15
   if [ "$kind" = russian ]; then   # pieces of a recording must stand on one side; little is soon learned by heart
     validation=(--val-data "$corpus/train/validation.index") dropout=0.1
     [ "$made" != 0 ] || {
       learning=(training.learning_rate=8e-4 training.warmup_steps=300 training.weight_decay=0.1) dropout=0.3; }
-    # A GPT that is unsure must still tell the decoder what was said: its latents recall the code that was read, and the
-    # decoder hears the recordings' own codes alone. Clips begin elsewhere each epoch, so that they are other codes.
-    # Where no discriminators listen, spectra tell what a mel's window is too long for.
-    learning+=(training.recall_weight=0.3 data.start_jitter_ms=46)
-    speaking=(training.own_codes_share=0 training.spectral_loss_weight=15)
   fi
+  # A GPT that is unsure must still tell the decoder what was said: its latents recall the code that was read, and the
+  # decoder hears the recordings' own codes alone. Clips begin elsewhere each epoch, so that they are other codes. Where
+  # no discriminators listen, spectra tell what a mel's window is too long for.
+  learning+=(training.recall_weight=0.3 data.start_jitter_ms=46)
+  speaking=(training.own_codes_share=0 training.spectral_loss_weight=15)
   train_stage dvae dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
     training.dvae_codes=1024
   # Made speech is glued from phones that a model soon knows by heart: how well it reads shows in made sentences that it

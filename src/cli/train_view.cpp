@@ -146,6 +146,7 @@ void TrainView::step(StepReport report) {
     validation_ = report.loss;
     return;
   }
+  timeline_->note_steps(report.step < report.total_steps);
   progress_->update(report.step, step_figures(report, validation_ ? &*validation_ : nullptr,
                                               columns_for_figures(report.total_steps)));
 }

@@ -54,6 +54,7 @@ void Timeline::read_once() {
   TimelineReading reading{.time = seconds_since_1970(), .devices = options_.read_devices()};
   reading.queues = queue_readiness();
   const std::lock_guard lock(mutex_);
+  reading.steps = steps_;
   latest_ = reading.devices;
   if (++passed_over_ < stride_) return;
   passed_over_ = 0;
@@ -92,6 +93,11 @@ void Timeline::keep(TimelineReading reading) {
   for (const TimelineReading& left : kept_) lines += to_json_line(left) + "\n";
   stride_ *= 2;
   write_file_atomically(options_.path, lines);
+}
+
+void Timeline::note_steps(bool follow) {
+  const std::lock_guard lock(mutex_);
+  steps_ = follow;
 }
 
 void Timeline::watch_queues(std::function<std::vector<QueueReading>()> read) {

@@ -2,8 +2,10 @@
 // a run. A thread reads them every half second beside the training:
 //
 //   {"time":1.79e9,"devices":{"/GPU:0":{"utilisation":0.97,"used":1024,"limit":2048}},
-//    "queues":{"moved":1.0}}
+//    "queues":{"moved":1.0},"steps":true}
 //
+// `steps` is there while steps follow each other: not while devices are set up, and not while the
+// last weights are written.
 // A queue's figure is the share of the time since the last line in which it was not empty. When the
 // file gets long every second line is dropped and lines come half as often, so that it never grows
 // beyond `most_lines`. A run that goes on adds to what is there.
@@ -27,13 +29,15 @@ struct TimelineReading {
   double time = 0;  // seconds since 1970
   std::vector<DeviceReading> devices;
   std::vector<std::pair<std::string, double>> queues;  // 0 to 1
+  bool steps = false;
 };
 
 std::string to_json_line(const TimelineReading& reading);
 // What is no reading, such as a line that was cut off, is passed over.
 std::vector<TimelineReading> parse_timeline(const std::string& lines);
 
-// Contract 001-13: whether a device was steadily busy.
+// Contract 001-13: whether a device was steadily busy, over the readings between steps where there
+// are any; memory over all.
 struct DeviceSummary {
   std::string name;
   size_t readings = 0;                                      // with a utilisation
@@ -63,6 +67,8 @@ class Timeline {
 
   // From now on; an empty function: no more. When it returns, the one before is not called again.
   void watch_queues(std::function<std::vector<QueueReading>()> read);
+  // Whether steps follow each other from now on.
+  void note_steps(bool follow);
   // Of the last reading; empty before the first.
   std::vector<DeviceReading> latest() const;
   std::vector<DeviceSummary> summary() const;
@@ -76,7 +82,7 @@ class Timeline {
   const TimelineOptions options_;
   mutable std::mutex mutex_;  // of what follows but the queues
   std::condition_variable changed_;
-  bool stopping_ = false;
+  bool stopping_ = false, steps_ = false;
   std::vector<DeviceReading> latest_;
   std::vector<TimelineReading> kept_;
   size_t stride_ = 1, passed_over_ = 0;

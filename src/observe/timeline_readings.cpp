@@ -37,7 +37,8 @@ std::string to_json_line(const TimelineReading& reading) {
     devices[device.name] = std::move(entry);
   }
   for (const auto& [name, ready] : reading.queues) queues[name] = rounded(ready);
-  const Json line = {{"time", reading.time}, {"devices", devices}, {"queues", queues}};
+  Json line = {{"time", reading.time}, {"devices", devices}, {"queues", queues}};
+  if (reading.steps) line["steps"] = true;
   return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -55,6 +56,7 @@ std::vector<TimelineReading> parse_timeline(const std::string& lines) {
       for (const auto& [name, ready] : json["queues"].items())
         if (ready.is_number()) reading.queues.emplace_back(name, ready.get<double>());
     }
+    reading.steps = json.contains("steps") && json["steps"] == true;
     readings.push_back(std::move(reading));
   }
   return readings;
@@ -63,6 +65,7 @@ std::vector<TimelineReading> parse_timeline(const std::string& lines) {
 std::vector<DeviceSummary> summarise(const std::vector<TimelineReading>& readings) {
   std::vector<DeviceSummary> summaries;
   std::vector<double> squares;  // of the distance from the mean so far (Welford)
+  const bool stepped = std::ranges::any_of(readings, &TimelineReading::steps);
   for (const TimelineReading& reading : readings) {
     for (const DeviceReading& device : reading.devices) {
       auto found = std::ranges::find(summaries, device.name, &DeviceSummary::name);
@@ -73,7 +76,7 @@ std::vector<DeviceSummary> summarise(const std::vector<TimelineReading>& reading
       DeviceSummary& summary = *found;
       summary.peak_used = std::max(summary.peak_used, device.used);
       summary.limit = std::max(summary.limit, device.limit);
-      if (device.utilisation < 0) continue;
+      if (device.utilisation < 0 || (stepped && !reading.steps)) continue;
       const bool first = ++summary.readings == 1;
       const double distance = device.utilisation - summary.mean;
       summary.mean += distance / static_cast<double>(summary.readings);

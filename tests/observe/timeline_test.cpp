@@ -46,6 +46,10 @@ TEST(TimelineReading, SurvivesBeingWritten) {
   EXPECT_EQ(after[0].devices[0].used, 1024U);
   EXPECT_EQ(after[0].devices[0].limit, 4096U);
   EXPECT_EQ(after[0].queues, before.queues);
+  EXPECT_FALSE(after[0].steps);
+  TimelineReading between = before;
+  between.steps = true;
+  EXPECT_TRUE(parse_timeline(to_json_line(between))[0].steps);
 }
 
 TEST(TimelineReading, AnUnknownUtilisationIsLeftOut) {
@@ -74,6 +78,18 @@ TEST(DeviceSummary, HasMeanDeviationAndLowest) {
   EXPECT_EQ(summary[0].peak_used, 300U);
   EXPECT_EQ(to_string(summary[0]),
             "/GPU:0: 70% busy (deviation 20%, lowest 50%), peak 300 B of 4.0 KiB");
+}
+
+TEST(DeviceSummary, IsOfTheTimeBetweenSteps) {
+  std::vector<TimelineReading> readings = {reading_of(1, 0, 900), reading_of(2, 0.9),
+                                           reading_of(3, 0.7), reading_of(4, 0.1)};
+  EXPECT_NEAR(summarise(readings)[0].mean, 0.425, 1e-12);  // as files have it that do not tell
+  readings[1].steps = readings[2].steps = true;
+  const auto summary = summarise(readings);
+  EXPECT_EQ(summary[0].readings, 2U);
+  EXPECT_NEAR(summary[0].mean, 0.8, 1e-12);
+  EXPECT_EQ(summary[0].lowest, 0.7);
+  EXPECT_EQ(summary[0].peak_used, 1024U) << "memory counts at all times";
 }
 
 TEST(DeviceSummary, WithoutUtilisationNamesTheMemory) {
@@ -110,6 +126,11 @@ TEST(Timeline, ReadsDevicesAndQueuesAgainAndAgain) {
   EXPECT_LT(last.queues[1].second, 0.6);
   EXPECT_EQ(timeline.latest().at(0).utilisation, 0.25);
   EXPECT_NEAR(timeline.summary().at(0).mean, 0.25, 1e-9);
+  EXPECT_FALSE(last.steps);
+  timeline.note_steps(true);
+  EXPECT_TRUE(comes_true([&] { return readings_in(path).back().steps; }));
+  timeline.note_steps(false);
+  EXPECT_TRUE(comes_true([&] { return !readings_in(path).back().steps; }));
 }
 
 TEST(Timeline, DoesNotAskAFeedThatIsGone) {
