@@ -113,13 +113,12 @@ TEST(Replicas, ReduceGradientsWhileTheBackwardPassRuns) {
   std::vector<std::unique_ptr<Replica>> replicas;
   for (size_t rank = 0; rank < 2; ++rank)
     replicas.push_back(replica_on(*devices[rank], stage, config, group[rank].get()));
+  // A corpus has one reader.
+  const std::vector<Batch> shares = {rows_from(corpus, 1, 0, 5, batch_size),
+                                     rows_from(corpus, 1, 5, 5, batch_size)};
   std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      step_on(*replicas[rank], 1,
-              {rows_from(corpus, 1, 5 * static_cast<int64_t>(rank), 5, batch_size)});
-    });
-  }
+  for (size_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] { step_on(*replicas[rank], 1, {shares[rank]}); });
   for (auto& thread : threads) thread.join();
   // Every bucket was on its way before the pass had ended.
   EXPECT_GE(replicas[0]->reduced_early(), 1);
