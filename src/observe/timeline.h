@@ -4,8 +4,8 @@
 //   {"time":1.79e9,"devices":{"/GPU:0":{"utilisation":0.97,"used":1024,"limit":2048}},
 //    "queues":{"moved":1.0},"steps":true}
 //
-// `steps` is there while steps follow each other: not while devices are set up, and not while the
-// last weights are written.
+// `steps` is there while steps follow each other: not while devices are set up, and not behind the
+// last step that was planned. Of a run that stops sooner its end counts as well.
 // A queue's figure is the share of the time since the last line in which it was not empty. When the
 // file gets long every second line is dropped and lines come half as often, so that it never grows
 // beyond `most_lines`. A run that goes on adds to what is there.

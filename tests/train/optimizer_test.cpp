@@ -256,6 +256,19 @@ TEST(ParameterStore, RefusesAStateThatDoesNotFitAndListsWhy) {
   EXPECT_EQ(thrown.hint, "was it saved with another --model-size or --stage?");
 }
 
+TEST(Optimizer, RefusesAMemoryOfNormsOfAnotherLength) {
+  Trained trained({at::zeros({2})}, {});
+  NamedTensors saved = trained.optimizer.state("");
+  for (auto& [name, tensor] : saved)
+    if (name == "norms") tensor = at::zeros({11});
+  const Thrown thrown =
+      thrown_by([&] { copy_by_name(saved, trained.optimizer.state(""), "optimizer.safetensors"); });
+  EXPECT_EQ(thrown.kind, "corrupt");
+  EXPECT_EQ(thrown.sentence,
+            "optimizer.safetensors does not fit this model: `norms` has shape [11] where [100] was "
+            "expected");
+}
+
 TEST(CopyByName, ListsEightProblemsAndCountsTheRest) {
   NamedTensors target;
   for (int i = 0; i < 11; ++i) target.emplace_back("p" + std::to_string(i), at::zeros({1}));

@@ -25,7 +25,7 @@ struct DecoderLearnerOptions {
   double mel_weight = 45, feature_weight = 2, adversarial_weight = 1;
   double spectral_weight = 0;       // of distances of spectra in three resolutions; 0: not computed
   double speaker_weight = 1;        // 0: the speaker encoder does not run
-  int64_t discriminator_start = 0;  // before this step only the mel loss trains, in less time
+  int64_t discriminator_start = 0;  // before this step only mels and spectra train, in less time
   bool by_products = false;         // the discriminators' convolutions, see Discriminators::judge
 };
 
