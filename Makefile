@@ -73,9 +73,9 @@ check-fresh:
 format:
 	@git ls-files -z '*.h' '*.cpp' '*.cu' '*.cuh' | xargs -0 clang-format -i
 
-# `make lint LINT=all`: clang-tidy over everything, which takes long.
+# `make lint LINT=all`: clang-tidy over everything, which takes long. Make itself has a LINT, which is not ours.
 lint: configure
-	@scripts/lint.sh $(BUILD) $(LINT)
+	@scripts/lint.sh $(BUILD) $(if $(filter default,$(origin LINT)),,$(LINT))
 
 clean:
 	rm -rf build build-* dist
