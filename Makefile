@@ -17,6 +17,7 @@ help:
 	@echo "make parity    live comparison with references  make bench    figures, side by side with peers"
 	@echo "make fuzz      libFuzzer on all file readers    make soak     64 callers for a minute, 100 killed runs"
 	@echo "make dist      relocatable tree in dist/        make install  PREFIX=/usr/local"
+	@echo "               (TESTS=ON: with gpu_tests)"
 	@echo "make setup     dependencies only                make clean    remove build folders"
 	@echo "make format    clang-format in place            make check-fresh  all of it on a bare Debian (root)"
 	@echo "make slurm     the job scripts on a real SLURM (installs it from Debian when asked: SLURM=--install)"

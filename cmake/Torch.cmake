@@ -26,7 +26,8 @@ if(TANDEM_WITH_CUDA)
   target_link_libraries(tandem_torch INTERFACE CUDA::cudart)
   # cuBLASLt is the very one LibTorch brings and loads; the toolkit's own need not be of its version.
   get_filename_component(_nvidia ${TANDEM_TORCH_DIR}/../nvidia/cu13/lib ABSOLUTE)
-  target_link_libraries(tandem_torch INTERFACE ${_nvidia}/libcublasLt.so.13 -Wl,-rpath,${_nvidia})
+  target_link_libraries(tandem_torch INTERFACE ${_nvidia}/libcublasLt.so.13)
+  list(APPEND CMAKE_BUILD_RPATH ${_nvidia})  # a flag of the linker would stay in what is installed
 endif()
 # libtorch.so exports its own copies of parts of an older C++ library (std::filesystem among them), which
 # break when ours are called with objects of the newer one. The real library must come first in the order

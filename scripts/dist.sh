@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make dist`: a tree in dist/ that runs on another machine with LibTorch: programs, presets, the few
-# distribution libraries that machine may lack, and a launcher that finds LibTorch there.
+# distribution libraries that machine may lack, and a launcher that finds LibTorch there. `make dist TESTS=ON`: also
+# gpu_tests, for a machine that has a GPU and no compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 BUILD=build-release
@@ -18,11 +19,15 @@ torch_include=$(echo "$venv"/lib/python3*/site-packages/torch/include)
 
 # Names in messages and asserts are relative to the repository, not to this machine.
 map="-ffile-prefix-map=$PWD/= -ffile-prefix-map=$torch_include/="
-tests=$(compgen -G 'tests/gpu/*.cpp' >/dev/null && echo ON || echo OFF)   # gpu_tests are the only tests taken along
+tests=${TESTS:-OFF}
 cmake --preset release -B "$BUILD" -DTANDEM_RELOCATABLE=ON -DTANDEM_TESTS="$tests" \
   -DCMAKE_CXX_FLAGS="$map" -DCMAKE_CUDA_FLAGS="--compress-mode=size -Xcompiler=${map// /,}"
 targets=(tandem_program)
-if cmake --build "$BUILD" --target help | grep -q '^gpu_tests:'; then targets+=(gpu_tests); fi
+if [ "$tests" = ON ]; then
+  targets+=(gpu_tests)
+  cmake --build "$BUILD" --target help | grep -q '^gpu_tests:' ||
+    fail "there are no gpu_tests without nvcc; leave out TESTS=ON."
+fi
 start=$SECONDS
 cmake --build "$BUILD" -j "${JOBS:-$(nproc)}" --target "${targets[@]}"
 say "built ${targets[*]} in $((SECONDS - start)) s"
@@ -35,7 +40,7 @@ cp LICENSE VERSION "$DIST/"
 
 is_bundled() { ! [[ $1 =~ $NOT_BUNDLED ]]; }
 bundled() {   # soname and file of each library to take along
-  ldd "$BUILD"/bin/tandem $(ls "$BUILD"/bin/gpu_tests 2>/dev/null) | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
+  ldd "$BUILD"/bin/tandem | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u |
     while read -r name file; do ! is_bundled "$name" || echo "$name $file"; done
 }
 package_of() { { dpkg -S "$1" || dpkg -S "/usr$1"; } 2>/dev/null | head -n 1 | cut -d: -f1; }
@@ -69,6 +74,7 @@ for program in "$DIST"/bin/*; do
 done
 "$DIST/tandem" version >/dev/null || fail "$DIST/tandem does not start."
 
-size=$(du -sk "$DIST" | awk '{printf "%.1f", $1 / 1024}')
+size=$(du -sk --exclude=gpu_tests "$DIST" | awk '{printf "%.1f", $1 / 1024}')
+[ "$tests" != ON ] || say "gpu_tests are $(du -sk "$DIST/bin/gpu_tests" | awk '{printf "%.1f", $1 / 1024}') MiB more"
 say "$DIST is $size MiB (limit $LIMIT_MIB): $(ls "$DIST/bin" "$DIST/lib" | grep -v ':$' | paste -sd ' ')"
 awk -v s="$size" -v l="$LIMIT_MIB" 'BEGIN { exit !(s <= l) }' || fail "$DIST is over $LIMIT_MIB MiB."

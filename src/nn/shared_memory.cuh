@@ -1,5 +1,5 @@
-// Addresses in shared memory, and the way of bytes to it that a barrier there counts. All but the
-// addresses is of compute capability 9.0 on.
+// Addresses in shared memory, and ways of bytes to it: copies that a thread counts, and those that
+// a barrier there counts, which are of compute capability 9.0 on.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,29 @@ namespace tandem {
 
 __device__ inline uint32_t shared_address(const void* in_shared) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(in_shared));
+}
+
+// 16 bytes to shared memory without waiting for them; those up to `end_copies` are a group. Before
+// compute capability 8.0 they are there at once.
+__device__ inline void copy_ahead(void* to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
+               : "memory");
+#else
+  *static_cast<uint4*>(to) = *static_cast<const uint4*>(from);
+#endif
+}
+__device__ inline void end_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// All but the last `open` groups of this thread have arrived.
+template <int open>
+__device__ inline void await_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(open) : "memory");
+#endif
 }
 
 // What threads wrote to shared memory is seen by products and copies after this and a barrier.

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
       key.fetch(to, block * tile_side);
       value.fetch(to + tile_bytes, block * tile_side);
     }
-    end_fetch();
+    end_copies();
   };
 #pragma unroll
   for (int g = 0; g < groups; ++g) {
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, groups == 1 ? 3 : 1
         fetch_number(numbers + threadIdx.x, (of_sums ? all_sums : all_dots) + row);
       }
     }
-    end_fetch();
+    end_copies();
   };
 #pragma unroll
   for (int g = 0; g < groups; ++g) {

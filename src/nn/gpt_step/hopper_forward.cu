@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
       key.fetch(to, block * tile_side);
       value.fetch(to + tile_bytes, block * tile_side);
     }
-    end_fetch();
+    end_copies();
   };
 #pragma unroll
   for (int g = 0; g < groups; ++g) query.fetch(queries + g * tile_bytes, at.first + g * tile_side);

@@ -58,12 +58,11 @@ __device__ inline void fetch_number(float* to, const float* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from)
                : "memory");
 }
-__device__ inline void end_fetch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // All but the last `open` groups have arrived and are seen by the tensor cores, for all threads.
 template <int open>
 __device__ inline void await_fetch() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(open) : "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  await_copies<open>();
+  show_to_products();
   __syncthreads();
 }
 

@@ -107,12 +107,11 @@ struct RowsAhead {
         for (int j = 0; j < n; ++j) {
           const int column = 8 * thread + 1024 * j;
           if (column >= width) continue;
-          const bf16* from = matrix[m] + static_cast<int64_t>(place) * width + column;
-          const uint32_t to = shared_address(mine + (stage * 3 + m) * width + column);
-          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+          copy_ahead(mine + (stage * 3 + m) * width + column,
+                     matrix[m] + static_cast<int64_t>(place) * width + column);
         }
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    end_copies();
   }
   __device__ Eight get(int stage, int m, int column) const {
     return load_eight(mine + (stage * 3 + m) * width + column);
@@ -149,7 +148,7 @@ __global__ void __launch_bounds__(threads, n == 1 ? 2 : 1)
     rows.fetch(stage == 0 ? ahead : stage - 1, place + ahead * step, call.places, group.thread);
     const float2 stats = next_stats;
     next_stats = call.stats[min(place + step, call.places - 1)];
-    asm volatile("cp.async.wait_group %0;" ::"n"(ahead) : "memory");
+    await_copies<ahead>();
     Columns<n> away;
     float mean = 0, product = 0;
 #pragma unroll
