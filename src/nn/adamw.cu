@@ -41,8 +41,8 @@ __global__ void step_kernel(Pointers p, int64_t groups, const float* values, Ada
   float g[each];
   if constexpr (arena == Arena::half) {
     const uint2 packed = __ldcs(static_cast<const uint2*>(p.gradient) + group);
-    g[0] = from_bits(packed.x << 16), g[1] = from_bits(packed.x & 0xffff0000u);
-    g[2] = from_bits(packed.y << 16), g[3] = from_bits(packed.y & 0xffff0000u);
+    g[0] = first_of_pair(packed.x), g[1] = second_of_pair(packed.x);
+    g[2] = first_of_pair(packed.y), g[3] = second_of_pair(packed.y);
   } else {
     const float4 g4 = __ldcs(gradients);
     g[0] = g4.x, g[1] = g4.y, g[2] = g4.z, g[3] = g4.w;

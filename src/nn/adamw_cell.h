@@ -3,13 +3,8 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
-#ifdef __CUDACC__
-#define TANDEM_CELL __host__ __device__ __forceinline__
-#else
-#define TANDEM_CELL inline
-#endif
+#include "nn/float_bits.h"
 
 namespace tandem {
 
@@ -31,17 +26,6 @@ TANDEM_CELL AdamWCell adamw_cell(AdamWCell cell, float gradient, bool decays,
   const float root = sqrtf(cell.square) / n.correction2_root + n.epsilon;
   cell.weight -= n.learning_rate / n.correction1 * cell.mean / root;
   return cell;
-}
-
-TANDEM_CELL float from_bits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-TANDEM_CELL uint32_t to_bits(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits;
 }
 
 // The upper half is rounded to nearest, so the lower one is signed.

@@ -24,8 +24,8 @@ __device__ double sum_of_block(double value) {
 }
 
 __device__ float square_of_pair(uint32_t bits) {
-  const float low = from_bits(bits << 16), high = from_bits(bits & 0xffff0000u);
-  return low * low + high * high;
+  const float first = first_of_pair(bits), second = second_of_pair(bits);
+  return first * first + second * second;
 }
 
 // 16 bytes at a time: four numbers, or eight of a half.

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "nn/adamw.h"
-#include "nn/adamw_cell.h"
+#include "nn/float_bits.h"
 
 namespace tandem {
 

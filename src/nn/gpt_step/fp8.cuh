@@ -17,12 +17,6 @@ __device__ inline float largest_of(const Eight& x) {
   return largest;
 }
 
-__device__ inline float warp_largest(float x) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, offset));
-  return x;
-}
-
 // Over a block of whole warps; `shared` [2][warps], used in turn. A warp that is ahead writes the
 // other half, and cannot be two turns ahead of one that still reads.
 __device__ inline float block_largest(float x, float* shared, int turn) {

@@ -50,6 +50,7 @@ __global__ void __launch_bounds__(threads) find_largest(const Fp8Turns turns, fl
     const float most = warp_largest(largest_of(x));
     if (lane == 0) raise(of_rows + row, most);
   }
+  if (!job.turned.data) return;
   store_eight(&shared[walker][8 * lane], found);
   __syncthreads();
   if (tile + static_cast<int>(threadIdx.x) >= job.columns) return;
@@ -80,6 +81,7 @@ __global__ void __launch_bounds__(threads) turn_weights(const Fp8Turns turns, fl
         static_cast<int64_t>(first_row + row) * job.columns + first_column + 8 * eight;
     const Eight x = load_eight(job.in + at);
     if (job.straight.data) store_fp8(job.straight.data + at, x, Fp8Scale(of_rows[row]).factor);
+    if (!job.turned.data) continue;
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       tile[(8 * eight + i) * stride + row] =

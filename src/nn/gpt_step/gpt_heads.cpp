@@ -207,8 +207,7 @@ void GptWalk::tune(int64_t places) {
     jobs.job[jobs.count++] = {half_of(buffers_.branch), buffers_.fp8_masked, count, width};
     jobs.job[jobs.count++] = {wide(0), buffers_.fp8_wide, count, 4 * width};
     launch_fp8_rows(jobs, stream_);
-    C10_CUDA_CHECK(cudaMemsetAsync(buffers_.fp8_largest.data_ptr(), 0,
-                                   buffers_.fp8_largest.nbytes(), stream_));
+    clear_largest();
     turn_weights(0, /*flows_back=*/true);
   }
   const auto as_run = [&](const Product& product, const Fp8Rows& left, Fp8Weight which) {

@@ -5,6 +5,7 @@
 #include <cuda_bf16.h>
 
 #include "nn/draw_bits.h"
+#include "nn/float_bits.h"
 #include "nn/gpt_step/gpt_kernels.h"
 
 namespace tandem {
@@ -21,8 +22,8 @@ __device__ inline Eight unpack(const PackedEight& bits) {
   Eight out;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    out.v[2 * i] = __uint_as_float(word[i] << 16);
-    out.v[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
+    out.v[2 * i] = first_of_pair(word[i]);
+    out.v[2 * i + 1] = second_of_pair(word[i]);
   }
   return out;
 }
@@ -72,6 +73,12 @@ __device__ inline void drop_eight(Eight& x, const Dropout& dropout, uint64_t key
   }
 }
 
+__device__ inline float warp_largest(float x) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, offset));
+  return x;
+}
+
 // A row is read by a group of 128 threads; thread t of it holds columns 8 t + 1024 j and the seven
 // behind. A block has `groups` groups, each with a barrier of its own.
 constexpr int group_threads = 128;
@@ -105,8 +112,7 @@ struct RowGroup {
   }
   // The largest of the group; `shared` [2][4] of it, used in turn.
   __device__ float largest(float x, float* shared, int turn) const {
-#pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, offset));
+    x = warp_largest(x);
     float* place = shared + 4 * (turn & 1);
     if (thread % 32 == 0) place[thread / 32] = x;
     sync();

@@ -131,6 +131,11 @@ void GptWalk::turn_weights(int64_t layer, bool flows_back) {
   launch_fp8_weights(turns, buffers_.fp8_largest.select(0, layer).data_ptr<float>(), stream_);
 }
 
+void GptWalk::clear_largest() {
+  const at::Tensor& largest = buffers_.fp8_largest;
+  C10_CUDA_CHECK(cudaMemsetAsync(largest.data_ptr(), 0, largest.nbytes(), stream_));
+}
+
 const GptBuffers::Fp8Weights& GptWalk::straight_weights(int64_t layer) const {
   return buffers_.fp8_straight[static_cast<size_t>(kept(layer))];
 }
@@ -186,10 +191,7 @@ void GptWalk::forward() {
   embed.dropout = dropout(0);
   embed.out = half_of(buffers_.x);
   launch_embed(embed, stream_);
-  if (options_.fp8) {
-    const at::Tensor& largest = buffers_.fp8_largest;
-    C10_CUDA_CHECK(cudaMemsetAsync(largest.data_ptr(), 0, largest.nbytes(), stream_));
-  }
+  if (options_.fp8) clear_largest();
   for (int64_t layer = 0; layer < sizes_.layers; ++layer) forward_layer(layer, true);
 }
 

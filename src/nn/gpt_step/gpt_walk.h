@@ -40,6 +40,7 @@ class GptWalk {
  private:
   // The weights of a layer in 8-bit floats; where nothing flows back for the forward pass only.
   void turn_weights(int64_t layer, bool flows_back);
+  void clear_largest();  // of all layers' weights, before the first of them is turned
   // The same product of 8-bit floats.
   static Product in_fp8(Product product, const Fp8Rows& left, const Fp8Rows& right);
   const GptBuffers::Fp8Weights& straight_weights(int64_t layer) const;

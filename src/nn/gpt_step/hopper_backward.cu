@@ -1,4 +1,5 @@
 // Attention backward in two kernels that compute the scores again.
+#include "nn/float_bits.h"
 #include "nn/gpt_step/hopper_place.cuh"
 
 namespace tandem {
@@ -62,8 +63,8 @@ __global__ void __launch_bounds__(groups* warpgroup_threads, 2)
         const uint32_t u[4] = {x.x, x.y, x.z, x.w}, v[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
         for (int w = 0; w < 4; ++w)
-          dot += __uint_as_float(u[w] << 16) * __uint_as_float(v[w] << 16) +
-                 __uint_as_float(u[w] & 0xffff0000u) * __uint_as_float(v[w] & 0xffff0000u);
+          dot += first_of_pair(u[w]) * first_of_pair(v[w]) +
+                 second_of_pair(u[w]) * second_of_pair(v[w]);
       }
     }
     dot += __shfl_xor_sync(~0u, dot, 1);
