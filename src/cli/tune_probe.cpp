@@ -64,13 +64,16 @@ Json describe_devices(LogicalDevice& model) {
   return out;
 }
 
-// Weights, gradients and both moments of AdamW, and what the stage knows of its activations.
+// What a model takes from step to step, and what the stage knows of its activations.
 int plan_train(const Config& config) {
   const TrainPlan plan = make_plan(config);
   LogicalDevice& model = DeviceRegistry::get().find(plan.strategy.replicas.front());
   Json out = describe_devices(model);
   const auto replicas = static_cast<double>(plan.strategy.replicas.size());
-  out["fixed_bytes"] = 16.0 * static_cast<double>(plan.parameters);
+  double fixed = -static_cast<double>(plan.activation_bytes);
+  for (const auto& [name, bytes] : planned_bytes(plan, config.training))
+    fixed += static_cast<double>(bytes);
+  out["fixed_bytes"] = fixed;
   const double rows = std::ceil(static_cast<double>(plan.batch_size) / replicas);
   out["bytes_a_clip"] = static_cast<double>(plan.activation_bytes) / rows / replicas;
   print(out.dump());

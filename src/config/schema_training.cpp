@@ -235,7 +235,7 @@ std::vector<Setting> training_settings() {
       row_of(&T::enable_kernel_fusion, "training.enable_kernel_fusion")
           .old_names({"training.enable_xla_compilation"})
           .readers(read_by_train)
-          .help("Fused kernels."),
+          .help("The gpt stage in bf16 takes its step in fused kernels of its own."),
       row_of(&T::enable_eager_debug, "training.enable_eager_debug")
           .readers(read_by_train)
           .help("No graph, no fusion; every tensor is checked for NaN."),

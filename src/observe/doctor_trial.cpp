@@ -6,12 +6,9 @@
 
 #include "device/logical_device.h"
 #include "device/torch_errors.h"
-#include "models/xtts/discriminators.h"
-#include "models/xtts/xtts.h"
+#include "models/xtts/xtts_config.h"
 #include "observe/train_bench.h"
-#include "train/stages/decoder_stage.h"
 #include "train/stages/describe_stage.h"
-#include "train/voice_parts.h"
 #include "util/text.h"
 
 namespace tandem {
@@ -122,13 +119,7 @@ CheckpointNeed checkpoint_need(const Config& config) {
   plan.strategy.replicas = {"/CPU:0"};
   plan.batch_size = config.data.batch_size;
   describe_stage(config, plan);
-  int64_t parameters = plan.parameters;
-  if (config.training.stage == "decoder") {
-    Discriminators judges;
-    judges.size = discriminators_for(Vocoder::size_of(voice_config(config)));
-    judges.list("", count_into(parameters));
-  }
-  return {.parameters = static_cast<uint64_t>(parameters),
+  return {.parameters = static_cast<uint64_t>(plan.parameters),
           .keep = config.training.keep_checkpoints,
           .average = config.training.ema_decay > 0,
           .bytes_there = config.paths.checkpoint_dir.empty()

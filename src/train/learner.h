@@ -101,6 +101,9 @@ class Learner {
   // Tensors beside the trained ones that belong to a checkpoint and to the checksum: running
   // statistics, a codebook. Changed in place only.
   virtual NamedTensors buffers() { return {}; }
+  // Of what a pass works on and a step leaves for the next; 0 where it comes and goes with the
+  // pass.
+  virtual uint64_t pass_bytes() const { return 0; }
   // What replicas must add up for finish_step, filled by add_gradients: sums over their samples.
   virtual std::vector<at::Tensor> sums() { return {}; }
   // Once a step, after all phases were updated; `sums()` are those of all replicas then. Clears

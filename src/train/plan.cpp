@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/registry.h"
+#include "train/rules/fused_step.h"
 #include "train/stages/describe_stage.h"
 #include "train/voice_parts.h"
 #include "tandem/error.h"
@@ -61,8 +62,19 @@ TrainPlan make_plan(const Config& config) {
   return plan;
 }
 
-PlanRows plan_rows(const TrainPlan& plan, const Config& config) {
-  const auto parameters = static_cast<uint64_t>(plan.parameters);
+HeldBytes planned_bytes(const TrainPlan& plan, const TrainingConfig& training) {
+  const auto trained = static_cast<uint64_t>(plan.parameters);
+  HeldBytes parts = {{"weights", 4 * trained},
+                     {"frozen weights", 4 * static_cast<uint64_t>(plan.frozen)},
+                     {"gradients", 4 * trained - 2 * static_cast<uint64_t>(plan.half_gradients)},
+                     {"moments", 8 * trained},
+                     {"moving average", training.ema_decay > 0 ? 4 * trained : 0},
+                     {"activations", plan.activation_bytes}};
+  std::erase_if(parts, [](const auto& part) { return part.second == 0; });
+  return parts;
+}
+
+PlanRows plan_rows(const TrainPlan& plan, const Config& config, const HeldBytes& held) {
   const auto replicas = static_cast<int64_t>(plan.strategy.replicas.size());
   PlanRows rows = {{"strategy", plan.strategy.describe()},
                    {"data prepared on", plan.strategy.data_device},
@@ -77,12 +89,14 @@ PlanRows plan_rows(const TrainPlan& plan, const Config& config) {
   rows.emplace_back("a replica takes", fmt::format("{}", plan.batch_size / replicas));
   rows.emplace_back(
       "queue", fmt::format("{} batches on {}", plan.queue_capacity, plan.strategy.data_device));
-  std::string memory =
-      fmt::format("weights {}, gradients {}, optimizer {}", format_bytes(4 * parameters),
-                  format_bytes(4 * parameters), format_bytes(8 * parameters));
-  if (plan.activation_bytes > 0)
-    memory += ", activations about " + format_bytes(plan.activation_bytes);
-  rows.emplace_back("memory, each model", memory);
+  HeldBytes parts = planned_bytes(plan, config.training);
+  for (const auto& part : held) {
+    const auto planned = std::ranges::find(parts, part.first, &HeldBytes::value_type::first);
+    planned == parts.end() ? parts.push_back(part) : void(planned->second = part.second);
+  }
+  std::vector<std::string> memory;
+  for (const auto& [name, bytes] : parts) memory.push_back(name + " " + format_bytes(bytes));
+  rows.emplace_back("memory, each model", join(memory, ", "));
   rows.emplace_back("precision", config.training.precision);
   rows.emplace_back("learning rate",
                     fmt::format("{:g}, {}", plan.learning_rate, config.training.schedule));
@@ -130,21 +144,27 @@ void announce_model_place(const TrainPlan& plan) {
   }
 }
 
+std::vector<std::string> step_lines(const TrainingConfig& training, DeviceKind device) {
+  if (device != DeviceKind::cuda) return {};
+  if (!training.enable_graph_mode || training.enable_eager_debug)
+    return {"⚠️  Graph mode DISABLED - GPU utilization will be lower"};
+  // Kernels of the DVAE and of the decoder have no other form.
+  const bool fuses =
+      training.stage == "gpt" ? fuses_gpt_step(training, device) : training.stage != "bytes";
+  std::vector<std::string> lines = {
+      fmt::format("✅ Graph mode ENABLED {} kernel fusion", fuses ? "with" : "without")};
+  if (training.enable_kernel_fusion && !fuses)
+    lines.emplace_back("   (fused is the gpt stage in bf16, without LoRA)");
+  if (!training.enable_kernel_fusion && fuses)
+    lines.emplace_back("   (training.enable_kernel_fusion=false changes the gpt stage only)");
+  return lines;
+}
+
 void announce_step(const TrainPlan& plan, const Config& config) {
-  const TrainingConfig& training = config.training;
-  bool gpu = false;
-  for (const std::string& name : plan.strategy.replicas)
-    gpu = gpu || DeviceRegistry::get().find(name).kind() == DeviceKind::cuda;
-  if (!gpu) return;
-  if (!training.enable_graph_mode || training.enable_eager_debug) {
-    complain({"⚠️  Graph mode DISABLED - GPU utilization will be lower"});
-  } else if (training.stage == "decoder") {
-    complain({"⚠️  Graph mode DISABLED - GPU utilization will be lower",
-              "   (the decoder's passes are launched one by one; see docs/training.md)"});
-  } else {
-    say(std::string("✅ Graph mode ENABLED ") +
-        (training.enable_kernel_fusion ? "with kernel fusion" : "without kernel fusion"));
-  }
+  const LogicalDevice& device = DeviceRegistry::get().find(plan.strategy.replicas.front());
+  const std::vector<std::string> lines = step_lines(config.training, device.kind());
+  if (!lines.empty() && lines.front().starts_with("⚠️")) return complain(lines);
+  for (const std::string& line : lines) say(line);
 }
 
 void announce_creation(const TrainPlan& plan, const std::string& device) {

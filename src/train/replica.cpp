@@ -75,7 +75,8 @@ int64_t Replica::parameters() const {
 
 std::vector<std::pair<std::string, uint64_t>> Replica::bytes_by_part() {
   std::vector<std::pair<std::string, uint64_t>> parts = {
-      {"weights", 0}, {"gradients", 0}, {"moments", 0}, {"moving average", 0}, {"buffers", 0}};
+      {"weights", 0},        {"gradients", 0}, {"moments", 0},
+      {"moving average", 0}, {"buffers", 0},   {"activations", learner_->pass_bytes()}};
   const auto add = [&](size_t part, const at::Tensor& tensor) {
     if (tensor.defined()) parts[part].second += tensor.nbytes();
   };

@@ -119,11 +119,11 @@ void TrainRun::finish() {
 }
 
 void TrainRun::show_plan() {
-  PlanRows rows = plan_rows(plan_, config_);
+  PlanRows rows = plan_rows(plan_, config_, replicas_.front()->bytes_by_part());
   for (const auto& fact : stage_->facts()) rows.push_back(fact);
   rows.emplace_back("steps an epoch",
                     fmt::format("{}", stage_->batches_an_epoch() / plan_.accumulation));
-  for (const auto& [name, value] : rows) log_debug("  {:<20} {}", name, value);
+  for (const auto& [name, value] : rows) log_info("  {:<20} {}", name, value);
   if (hooks_.on_plan) hooks_.on_plan(rows);
 }
 

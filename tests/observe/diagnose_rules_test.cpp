@@ -354,8 +354,12 @@ TEST(DiagnoseRules, ManySmallOperationsAreLaunchBound) {
   EXPECT_EQ(slow.verdict(), "launch-bound");
   EXPECT_EQ(slow.setting(), "data.batch_size=32");
   slow.figures.devices[0].real = true;
+  slow.now.config.training.stage = "gpt";
+  slow.now.config.training.precision = "bf16";
   slow.now.config.training.enable_kernel_fusion = false;
   EXPECT_EQ(slow.setting(), "training.enable_kernel_fusion=true");
+  slow.now.config.training.precision = "fp32";  // whose step has no fused form
+  EXPECT_EQ(slow.setting(), "data.batch_size=32");
   slow.now.config.training.enable_graph_mode = false;
   EXPECT_EQ(slow.setting(), "training.enable_graph_mode=true");
   slow.figures.operations = 4000;  // 8 of 20 ms

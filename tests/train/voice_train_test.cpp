@@ -17,6 +17,7 @@
 #include "support/captured.h"
 #include "support/tiny_xtts.h"
 #include "tandem/trainer.h"
+#include "train/plan.h"
 #include "train/stages/gpt_stage.h"
 #include "train/voice_parts.h"
 #include "util/atomic_file.h"
@@ -97,6 +98,14 @@ void in_own_process(const Body& body) {
   EXPECT_EQ(status, 0);
 }
 
+// Of the last checkpoint.
+int64_t trained_numbers(const std::string& folder) {
+  int64_t count = 0;
+  for (const auto& [name, tensor] : RunFolder(folder).load_latest()->weights)
+    count += tensor.numel();
+  return count;
+}
+
 void expect_close(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b,
                   double allowed) {
   ASSERT_EQ(a.size(), b.size());
@@ -115,6 +124,7 @@ TEST(VoiceTraining, AllStagesMakeAFolderThatSpeaks) {
     EXPECT_FALSE(seen.validation.empty());
     EXPECT_FALSE(seen.samples.empty()) << stage.training.stage;
     for (const auto& [step, loss] : seen.train) EXPECT_TRUE(std::isfinite(loss)) << step;
+    EXPECT_EQ(make_plan(stage).parameters, trained_numbers(result.folder)) << stage.training.stage;
     stages.push_back(stage.training.stage);
     folder = result.folder + "/model";
   }
@@ -128,6 +138,24 @@ TEST(VoiceTraining, AllStagesMakeAFolderThatSpeaks) {
   EXPECT_LT(model.config.longest_text, 200);
   const Voice voice = make_voice(model, {corpus.path(3)}, model.config.voice);
   EXPECT_TRUE(at::isfinite(voice.conditioning).all().item<bool>());
+}
+
+TEST(VoiceTraining, PlansTheAdditionsAloneOfALowRankRun) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  run(corpus.config("dvae", 2, "start"));
+  Config config = corpus.gpt_config(2, "gpt");
+  const TrainPlan whole = make_plan(config);
+  config.training.lora_rank = 2;
+  const TrainPlan plan = make_plan(config);
+  EXPECT_EQ(plan.frozen, whole.parameters);
+  EXPECT_EQ(plan.parameters, trained_numbers(run(config).folder));
+  const HeldBytes planned = planned_bytes(plan, config.training);
+  const auto bytes = static_cast<uint64_t>(plan.parameters);
+  EXPECT_EQ(planned, (HeldBytes{{"weights", 4 * bytes},
+                                {"frozen weights", 4 * static_cast<uint64_t>(plan.frozen)},
+                                {"gradients", 4 * bytes},
+                                {"moments", 8 * bytes}}));
 }
 
 TEST(VoiceTraining, GivesTheSameLossesOnOneTwoAndFourDevices) {

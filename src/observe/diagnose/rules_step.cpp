@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "device/logical_device.h"
 #include "observe/diagnose/rules.h"
 #include "observe/diagnose/thresholds.h"
+#include "train/rules/fused_step.h"
 #include "util/text.h"
 
 namespace tandem::rules {
@@ -127,6 +129,12 @@ Found host_sync(const Figures& figures, const Circumstances& now) {
 
 namespace {
 
+bool fusion_helps(TrainingConfig training) {
+  if (training.stage != "gpt" || training.enable_kernel_fusion) return false;
+  training.enable_kernel_fusion = true;
+  return fuses_gpt_step(training, DeviceKind::cuda);
+}
+
 // `share`: of the step, in which the device waits for launches.
 Diagnosis launching_costs(const Figures& figures, const Circumstances& now, double share) {
   const double step = std::max(figures.replay.median, 1e-12);
@@ -152,7 +160,7 @@ Diagnosis launching_costs(const Figures& figures, const Circumstances& now, doub
       found.remedy.settings.emplace_back("training.enable_eager_debug=false");
     found.remedy.why = "one launch replays the whole step";
     found.expected_gain = of_fed(figures, share * (1 - limits::graph_launch_share));
-  } else if (any_real(figures) && !training.enable_kernel_fusion) {
+  } else if (any_real(figures) && fusion_helps(training)) {
     found.remedy = {.settings = {"training.enable_kernel_fusion=true"},
                     .why = "fused kernels are fewer"};
     found.expected_gain = of_fed(figures, share / 2);

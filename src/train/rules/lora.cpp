@@ -14,12 +14,6 @@ namespace {
 
 constexpr const char* file_prefix = "gpt.";
 
-GptLora sized(const XttsGptSize& size, const GptLora::Options& options) {
-  GptLora lora{.options = options, .width = size.width};
-  lora.blocks.resize(static_cast<size_t>(size.layers));
-  return lora;
-}
-
 // Each product's weight with its addition.
 template <class Block, class Visit>
 void for_each_product(Block& block, const LoraBlock& addition, const Visit& visit) {
@@ -53,6 +47,12 @@ GptLora::Options read_options(const Metadata& metadata, const std::filesystem::p
 }
 
 }  // namespace
+
+GptLora GptLora::sized(const XttsGptSize& size, const Options& options) {
+  GptLora lora{.options = options, .width = size.width};
+  lora.blocks.resize(static_cast<size_t>(size.layers));
+  return lora;
+}
 
 GptLora GptLora::make(const XttsGptSize& size, const Options& options, uint64_t seed) {
   GptLora lora = sized(size, options);

@@ -33,6 +33,8 @@ struct GptLora {
   int64_t width = 0;
   std::vector<LoraBlock> blocks;
 
+  // Without tensors: what can be listed and counted.
+  static GptLora sized(const XttsGptSize& size, const Options& options);
   static GptLora make(const XttsGptSize& size, const Options& options, uint64_t seed);
   // Names behind `prefix`. Throws Error(corrupt) for missing tensors or other shapes than `size`
   // and `options` have.

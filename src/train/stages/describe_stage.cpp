@@ -5,10 +5,14 @@
 
 #include "device/device_scope.h"
 #include "device/logical_device.h"
+#include "device/registry.h"
 #include "models/bytes/byte_gpt.h"
 #include "models/xtts/dvae.h"
 #include "models/xtts/xtts.h"
 #include "tandem/error.h"
+#include "train/rules/fused_step.h"
+#include "train/rules/lora.h"
+#include "train/stages/decoder_stage.h"
 #include "train/voice_parts.h"
 
 namespace tandem {
@@ -35,6 +39,21 @@ void describe_bytes(const Config& config, TrainPlan& plan) {
   plan.activation_bytes = 4 * static_cast<uint64_t>(places * kept);
 }
 
+void count_gpt(const Config& config, int64_t whole, const XttsGptSize& size, TrainPlan& plan) {
+  const TrainingConfig& training = config.training;
+  plan.parameters = whole;
+  if (training.lora_rank > 0) {
+    plan.frozen = whole;
+    plan.parameters = 0;
+    GptLora lora = GptLora::sized(size, {.rank = training.lora_rank});
+    lora.list("", count_into(plan.parameters));
+  }
+  const bool alone = plan.strategy.replicas.size() == 1 && plan.accumulation == 1;
+  const LogicalDevice& device = DeviceRegistry::get().find(plan.strategy.replicas.front());
+  if (alone && fuses_gpt_step(training, device.kind()))  // the layers' four matrices
+    plan.half_gradients = size.layers * 12 * size.width * size.width;
+}
+
 void describe_speech(const Config& config, TrainPlan& plan) {
   const XttsConfig model = voice_config(config);
   const XttsCounts counts = count_parameters(model);
@@ -53,9 +72,13 @@ void describe_speech(const Config& config, TrainPlan& plan) {
     name(fmt::format("codes of width {}, {} of them kept", model.dvae_width, gpt.audio_tokens - 2));
   } else if (stage == "decoder") {
     plan.parameters = counts.vocoder;
+    Discriminators judges;
+    judges.size = discriminators_for(Vocoder::size_of(model));
+    judges.list("", count_into(plan.parameters));
+    plan.frozen = counts.gpt + counts.speaker_encoder;
     name(fmt::format("HiFi-GAN of width {}, and discriminators", model.vocoder_width));
   } else {
-    plan.parameters = counts.gpt;
+    count_gpt(config, counts.gpt, gpt, plan);
     name(fmt::format("{} layers, width {}, {} heads, {} text tokens", gpt.layers, gpt.width,
                      gpt.heads, gpt.text_tokens));
   }

@@ -9,6 +9,7 @@
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "train/batches/gpt_batches.h"
+#include "train/rules/fused_step.h"
 #include "train/rules/pass_places.h"
 #include "train/rules/weight_groups.h"
 #include "train/stages/code_noise.h"
@@ -60,13 +61,9 @@ ConditioningStepWeights conditioning_weights(const std::vector<TrainedView>& vie
 
 }  // namespace
 
-bool fuses_gpt_step(const TrainingConfig& config, const LogicalDevice& device) {
-  return device.kind() == DeviceKind::cuda && config.precision == "bf16" &&
-         config.enable_kernel_fusion && !config.enable_eager_debug && config.lora_rank == 0;
-}
-
 void check_fp8_products(const TrainingConfig& config, int64_t width, const LogicalDevice& device) {
-  if (!config.fp8_products || (fuses_gpt_step(config, device) && gpt_step_takes_fp8(width))) return;
+  if (!config.fp8_products || (fuses_gpt_step(config, device.kind()) && gpt_step_takes_fp8(width)))
+    return;
   throw Error(ErrorKind::config,
               fmt::format("training.fp8_products=true is for a Hopper GPU, bf16, kernel fusion, no "
                           "LoRA and a GPT whose width is a multiple of 128, 1024 at most; this is "
@@ -80,7 +77,7 @@ GptLearner::GptLearner(const XttsGpt& gpt, const Conditioning& conditioning,
                        const GptLargest& largest)
     : config_(config), device_(device), largest_(largest), gpt_(gpt), conditioning_(conditioning) {
   const at::Device here = device.torch_device();
-  fused_ = fuses_gpt_step(config, device);
+  fused_ = fuses_gpt_step(config, device.kind());
   check_fp8_products(config, gpt_.size.width, device);
   const Conditioning::Size& size = conditioning_.size;
   conditions_by_hand_ =

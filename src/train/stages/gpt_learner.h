@@ -23,8 +23,6 @@ struct GptLargest {
   int64_t rows = 0, text = 0, codes = 0;
 };
 
-// Whether the GPT's step is ours, by the settings.
-bool fuses_gpt_step(const TrainingConfig& config, const LogicalDevice& device);
 // Throws Error(config) where training.fp8_products is asked for and not to be had. Under the
 // device's scope.
 void check_fp8_products(const TrainingConfig& config, int64_t width, const LogicalDevice& device);
@@ -55,7 +53,7 @@ class GptLearner final : public Learner {
   void give_latents(at::Tensor latents) { given_latents_ = std::move(latents); }
 
   bool fused() const { return fused_; }
-  uint64_t buffer_bytes() const { return step_ ? step_->buffer_bytes() : 0; }
+  uint64_t pass_bytes() const override { return step_ ? step_->buffer_bytes() : 0; }
   // As they are now, in float32 on the learner's device, low-rank additions included.
   XttsGpt current_gpt() const;
   const Conditioning& current_conditioning() const { return conditioning_; }
