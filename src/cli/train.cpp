@@ -34,6 +34,13 @@ void run_one(const Config& config, const TrainOptions& options) {
   view.print_end();
 }
 
+// All of them are in the run's config.yaml; these are what makes it this run.
+void show_settings(const Resolved& resolved) {
+  log_info("{}", describe_level(resolved));
+  for (const ChangedSetting& changed : changed_settings(resolved))
+    log_info("  {:<36} {:<24} {}", changed.key, changed.value, changed.where);
+}
+
 int run_train(const Arguments& arguments) {
   if (asks_to_watch(arguments)) return run_watch(arguments);
   const Resolved resolved = resolve_settings(arguments);
@@ -47,7 +54,7 @@ int run_train(const Arguments& arguments) {
     return 0;
   }
   catch_stop_signals();
-  log_info("{}", describe_level(resolved));
+  show_settings(resolved);
   const bool fresh = arguments.has("--fresh");
   const std::vector<Config> runs = runs_of(resolved.config, fresh);
   for (const Config& run : runs) {

@@ -7,6 +7,18 @@
 
 namespace tandem {
 
+std::vector<ChangedSetting> changed_settings(const Resolved& resolved) {
+  std::vector<ChangedSetting> changed;
+  for (const Setting& setting : settings()) {
+    const auto source = resolved.sources.find(setting.key);
+    if (source == resolved.sources.end() || source->second.layer == Source::Layer::standard)
+      continue;
+    changed.push_back(
+        {setting.key, format_value(setting.get(resolved.config)), shown(source->second.where)});
+  }
+  return changed;
+}
+
 std::string print_config(const Resolved& resolved) {
   std::string out;
   std::string section;

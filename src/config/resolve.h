@@ -44,6 +44,12 @@ struct Resolved {
 // Throws Error(config), or Error(io) when a file cannot be read.
 Resolved resolve(const ResolveRequest& request);
 
+// What is not the default, in the table's order.
+struct ChangedSetting {
+  std::string key, value, where;
+};
+std::vector<ChangedSetting> changed_settings(const Resolved& resolved);
+
 // YAML of every section, each value with a `# where` comment. Loads again to the same Config.
 std::string print_config(const Resolved& resolved);
 

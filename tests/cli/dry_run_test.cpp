@@ -127,6 +127,14 @@ TEST(DryRun, VisibleGpusAreCheckedAndUsed) {
   }
 }
 
+TEST(DryRun, PlansEveryStageFromNothing) {
+  for (const char* stage : {"bytes", "dvae", "gpt", "decoder"}) {
+    const ProgramRun run = dry_run({"--simulate-gpus", "1", "--stage", stage});
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_NE(run.out.find("  memory, each model   weights "), std::string::npos) << run.out;
+  }
+}
+
 TEST(DryRun, TouchesNoData) {
   const ProgramRun run = dry_run(
       {"--simulate-gpus", "1", "--train-data", "nowhere", "--checkpoint-dir", "nowhere-run"});

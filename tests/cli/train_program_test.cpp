@@ -47,6 +47,21 @@ TEST(TrainProgram, WarmsUpTrainsAndResumes) {
   }
 }
 
+TEST(TrainProgram, SaysAtTheStartWhatItWillDo) {
+  TestFolder folder;
+  const ProgramRun run = run_program(byte_training(folder / "run", "2", {"--simulate-gpus", "1"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  size_t place = 0;
+  for (const char* part :
+       {"optimization level `basic`", "\n  training.max_steps  ", "  --max-steps\n",
+        "\n  parameters           120576\n", "\n  memory, each model   weights ",
+        "\n  steps an epoch       ", "step 1/2  "}) {
+    const size_t found = run.out.find(part, place);
+    ASSERT_NE(found, std::string::npos) << part << " in " << run.out;
+    place = found;
+  }
+}
+
 // Starts a long run, waits for its first steps, sends the signals, and returns how it ended.
 ProgramRun stopped_by(const std::filesystem::path& run, const std::vector<int>& signals) {
   Program program(byte_training(run, "1000000", {"--simulate-gpus", "1", "observe.log_step=1"}));

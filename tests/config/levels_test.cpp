@@ -67,6 +67,18 @@ TEST_F(Levels, SayWhatTheySetAndWhatWasSetInstead) {
             "optimization level `enhanced`: schedule=cosine, seed=7; instead of its own: "
             "warmup_steps=3 (warmup_steps=3)");
   EXPECT_EQ(describe_level(resolve_overrides({})), "optimization level `basic`: the defaults");
+  EXPECT_TRUE(changed_settings(resolve_overrides({})).empty());
+}
+
+TEST_F(Levels, AndWhatElseIsNotTheDefaultAreListedWithTheirPlaces) {
+  std::vector<std::string> lines;
+  for (const ChangedSetting& changed :
+       changed_settings(resolve_overrides({"optimization_level=enhanced", "warmup_steps=3"})))
+    lines.push_back(changed.key + " " + changed.value + " " + changed.where);
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "training.schedule cosine level enhanced",
+                       "training.warmup_steps 3 warmup_steps=3", "training.seed 7 level enhanced",
+                       "training.optimization_level enhanced optimization_level=enhanced"}));
 }
 
 TEST_F(Levels, BasicNeedsNoFiles) {

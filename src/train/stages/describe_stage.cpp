@@ -101,7 +101,8 @@ void create_model_only(const Config& config) {
       DeviceScope::current() ? DeviceScope::current()->torch_device() : at::Device(at::kCPU));
   std::vector<at::Tensor> moved;
   const auto move = [&](const std::string&, at::Tensor& tensor) {
-    moved.push_back(tensor.to(here, false, /*copy=*/true));
+    // A new model has no statistics of mels yet.
+    if (tensor.defined()) moved.push_back(tensor.to(here, false, /*copy=*/true));
   };
   if (config.training.stage == "dvae" && parts.dvae) {
     parts.dvae->visit("", move);
