@@ -101,6 +101,7 @@ void Timeline::note_steps(bool follow) {
 }
 
 void Timeline::watch_queues(std::function<std::vector<QueueReading>()> read) {
+  if (!read) note_steps(false);
   const std::lock_guard lock(queues_mutex_);
   read_queues_ = std::move(read);
   empty_before_.clear();

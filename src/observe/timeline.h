@@ -5,7 +5,7 @@
 //    "queues":{"moved":1.0},"steps":true}
 //
 // `steps` is there while steps follow each other: not while devices are set up, and not behind the
-// last step that was planned. Of a run that stops sooner its end counts as well.
+// last step.
 // A queue's figure is the share of the time since the last line in which it was not empty. When the
 // file gets long every second line is dropped and lines come half as often, so that it never grows
 // beyond `most_lines`. A run that goes on adds to what is there.
@@ -65,7 +65,8 @@ class Timeline {
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
-  // From now on; an empty function: no more. When it returns, the one before is not called again.
+  // From now on; an empty function: no more, and no steps follow. When it returns, the one before
+  // is not called again.
   void watch_queues(std::function<std::vector<QueueReading>()> read);
   // Whether steps follow each other from now on.
   void note_steps(bool follow);
