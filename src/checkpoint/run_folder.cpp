@@ -23,6 +23,7 @@ std::string format_state(const RunState& state) {
                                  {"last_loss", state.last_loss},
                                  {"validations_without_gain", state.validations_without_gain},
                                  {"skipped", state.skipped},
+                                 {"owes_checks", state.owes_checks},
                                  {"best_step", state.best_step},
                                  {"counted_loss", nullptr},
                                  {"best_loss", nullptr}};
@@ -42,6 +43,7 @@ RunState parse_state(const fs::path& path) {
     if (!json.at("best_loss").is_null()) state.best_loss = json.at("best_loss").get<double>();
     state.validations_without_gain = json.value("validations_without_gain", int64_t{0});
     state.skipped = json.value("skipped", int64_t{0});
+    state.owes_checks = json.value("owes_checks", false);
     state.best_step = json.value("best_step", int64_t{0});
     if (json.contains("counted_loss") && !json.at("counted_loss").is_null())
       state.counted_loss = json.at("counted_loss").get<double>();

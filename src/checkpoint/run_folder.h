@@ -22,6 +22,8 @@ struct RunState {
   std::optional<double> counted_loss;
   int64_t validations_without_gain = 0;
   int64_t skipped = 0;  // steps that were not taken
+  // What was due behind the last step was left out, because the run was asked to stop.
+  bool owes_checks = false;
 };
 
 struct Checkpoint {

@@ -56,6 +56,7 @@ class Stage {
   virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 
   // Samples of the state `learner` is in. Called by rank 0 between steps; may wait for the device.
+  // Fewer where the run is asked to stop meanwhile.
   virtual std::vector<Sample> samples(Learner& learner) {
     (void)learner;
     return {};

@@ -11,6 +11,13 @@
 #include "util/log.h"
 
 namespace tandem {
+namespace {
+
+at::TensorOptions scope_options() {
+  return at::TensorOptions(DeviceScope::current()->torch_device()).dtype(at::kFloat);
+}
+
+}  // namespace
 
 // Others' collectives would run into their timeout if they waited there.
 void TrainRun::alone(int rank, const std::function<void()>& work) {
@@ -27,8 +34,23 @@ void TrainRun::alone(int rank, const std::function<void()>& work) {
   mine = alone_done_;
 }
 
-void TrainRun::validate(Worker& worker, int64_t step) {
-  if (!stage_->validation() || stage_->validation_batches() == 0) return;
+// Whoever asks a run to stop waits for it: validation and samples are left for the run that goes
+// on.
+bool TrainRun::check(Worker& worker, int64_t step, bool last, bool saves) {
+  const bool stopping = step >= stop_after_;
+  const bool validates = (due(config_.training.val_step, step) || last) && stage_->validation() &&
+                         stage_->validation_batches() > 0;
+  const bool samples = (due(config_.observe.sample_step, step) || last) && hooks_.on_sample;
+  worker.owes_checks =
+      stopping && !time_is_up_ ? validates || samples : validates && !validate(worker, step);
+  if (samples && !worker.owes_checks) make_samples(worker, step);
+  worker.finished = !worker.owes_checks && (last || worker.early_stop.should_stop());
+  const bool ends = stopping || worker.owes_checks || worker.finished;
+  if (saves || ends || due(config_.training.save_step, step)) save(worker, step);
+  return !ends;
+}
+
+bool TrainRun::validate(Worker& worker, int64_t step) {
   worker.reader.drain();
   alone(worker.rank, [&] {
     FeedOptions options = feed_options(config_.data);
@@ -40,24 +62,33 @@ void TrainRun::validate(Worker& worker, int64_t step) {
         model_devices(), options);
   });
   worker.replica.swap_average();
-  Measured all;
+  const std::vector<std::string> names = worker.replica.learner().measures();
+  // Sums, counts, and whether a rank gave up.
+  at::Tensor all = at::zeros({3, static_cast<int64_t>(names.size())}, scope_options());
   while (const std::optional<BatchLease> batch = validation_feed_->next(worker.rank)) {
+    if (stop_requested() != StopRequest::none) {
+      all[2].fill_(1);
+      validation_feed_->stop();
+      break;
+    }
     const Measured part = worker.replica.validate(**batch);
-    all.sums = all.sums.defined() ? all.sums + part.sums : part.sums.clone();
-    all.counts = all.counts.defined() ? all.counts + part.counts : part.counts.clone();
+    all[0] += part.sums;
+    all[1] += part.counts;
   }
   worker.replica.swap_average();
-  at::Tensor both = at::stack({all.sums, all.counts}).to(at::kFloat);
-  if (group(worker.rank)) group(worker.rank)->all_reduce(both, Reduce::sum)->wait();
-  const at::Tensor means = (both[0] / both[1].clamp_min(1e-9)).to(at::kCPU, at::kDouble);
+  if (group(worker.rank)) group(worker.rank)->all_reduce(all, Reduce::sum)->wait();
+  const at::Tensor seen = all.to(at::kCPU, at::kDouble);
+  const at::Tensor means = seen[0] / seen[1].clamp_min(1e-9);
   const auto* values = means.const_data_ptr<double>();
+  const bool given_up = seen[2][0].item<double>() > 0;
+  // The others may still read from the feed's last batch.
+  if (group(worker.rank)) group(worker.rank)->barrier();
+  if (worker.rank == 0) validation_feed_.reset();
+  if (given_up) return false;
   const int64_t from = stage_->compared_from();
   if (step >= from) worker.early_stop.forget_before(from);
   const bool best = worker.early_stop.validated(step, values[0]);
-  // The others may still read from the feed's last batch.
-  if (group(worker.rank)) group(worker.rank)->barrier();
-  if (worker.rank != 0) return;
-  validation_feed_.reset();
+  if (worker.rank != 0) return true;
   const EarlyStopState& stopping = worker.early_stop.state();
   best_at_last_validation_ = best;
   if (best) state_.best_loss = values[0], state_.best_step = step;
@@ -68,16 +99,15 @@ void TrainRun::validate(Worker& worker, int64_t step) {
     log_info("the validation loss has not improved for {} validations: stopping after step {}",
              stopping.waited, step);
   }
-  if (!hooks_.on_step) return;
+  if (!hooks_.on_step) return true;
   StepReport report{
       .step = step, .total_steps = total_steps_, .validation = true, .loss = values[0]};
-  const std::vector<std::string> names = worker.replica.learner().measures();
   for (size_t i = 1; i < names.size(); ++i) report.terms.emplace_back(names[i], values[i]);
   hooks_.on_step(report);
+  return true;
 }
 
 void TrainRun::make_samples(Worker& worker, int64_t step) {
-  if (!hooks_.on_sample) return;
   worker.reader.drain();
   worker.replica.swap_average();
   alone(worker.rank, [&] {
@@ -122,6 +152,7 @@ void TrainRun::save(Worker& worker, int64_t step) {
   state_.step = step;
   state_.next_batch = step * plan_.accumulation;
   state_.finished = worker.finished;
+  state_.owes_checks = worker.owes_checks;
   state_.last_loss = result_.last_loss;
   const bool best = best_at_last_validation_ || !stage_->validation();
   best_at_last_validation_ = false;

@@ -79,7 +79,7 @@ TrainResult TrainRun::run() {
   result_.first_step = result_.last_step = state_.step;
   const int64_t patience = config_.training.early_stop_patience;
   const bool stopped_early = patience > 0 && state_.validations_without_gain >= patience;
-  if (state_.step >= total_steps_ || stopped_early) {
+  if (!state_.owes_checks && (state_.step >= total_steps_ || stopped_early)) {
     log_info("nothing to do: `{}` has all {} steps", result_.folder, state_.step);
     result_.already_finished = true;
     return result_;

@@ -50,7 +50,11 @@ class TrainRun {
   void decide_stop(int64_t step);
   void note_step(Worker& worker, int64_t step, const std::vector<double>& values, double seconds,
                  double waited);
-  void validate(Worker& worker, int64_t step);
+  // What is due behind `step`: validation, samples, and a checkpoint, with `saves` in any case.
+  // False: the run ends here. All ranks get the same.
+  bool check(Worker& worker, int64_t step, bool last, bool saves);
+  // False: it was given up, as the run was asked to stop.
+  bool validate(Worker& worker, int64_t step);
   void make_samples(Worker& worker, int64_t step);
   void check_replicas(int rank, int64_t step);
   void save(Worker& worker, int64_t step);

@@ -24,17 +24,16 @@ void TrainRun::work(int rank) {
   int64_t step = state_.step + 1;
   try {
     if (training.check_replicas > 0) check_replicas(rank, step - 1);
-    for (; step <= total_steps_; ++step) {
+    bool goes_on = true;
+    if (state_.owes_checks) {
+      if (group(rank)) group(rank)->barrier();  // until all have read the state
+      goes_on = check(worker, step - 1, step > total_steps_, /*saves=*/true);
+    }
+    for (; goes_on && step <= total_steps_; ++step) {
       if (!take_step(worker, step)) return;
-      const bool stopping = step >= stop_after_.load();
-      const bool last = step == total_steps_ || (stopping && time_is_up_);
-      if (due(training.val_step, step) || last) validate(worker, step);
       if (due(training.check_replicas, step)) check_replicas(rank, step);
-      if (due(config_.observe.sample_step, step) || last) make_samples(worker, step);
-      worker.finished =
-          step >= total_steps_ || worker.early_stop.should_stop() || (stopping && time_is_up_);
-      if (due(training.save_step, step) || worker.finished || stopping) save(worker, step);
-      if (stopping || worker.finished) break;
+      const bool last = step == total_steps_ || (step >= stop_after_ && time_is_up_);
+      goes_on = check(worker, step, last, /*saves=*/false);
     }
     worker.reader.drain();
   } catch (const Error& error) {

@@ -28,7 +28,8 @@ struct TrainRun::Worker {
   EarlyStop early_stop;
   const std::vector<std::string> terms;
   std::optional<BatchLease> batch;  // the last one, until the next is asked for
-  bool finished = false;            // for another reason than the number of steps
+  bool finished = false;            // nothing is left to do
+  bool owes_checks = false;         // see RunState
 };
 
 }  // namespace tandem

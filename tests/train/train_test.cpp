@@ -181,6 +181,47 @@ TEST(Train, StopsOnRequestWithASavedCheckpointAndGoesOnFromIt) {
   expect_same_bits(weights_in(folder / "run"), weights_in(folder / "straight"));
 }
 
+// Whoever asks a run to stop waits for it.
+TEST(Train, LeavesAValidationForTheRunThatGoesOn) {
+  TestFolder folder;
+  configure(3, /*dual=*/false);
+  Config config = small_run(folder / "straight", 20);
+  config.training.multi_gpu = true;
+  Losses straight;
+  run(config, &straight);
+  struct Case {
+    int64_t asked, stopped;  // after these steps
+  };
+  // Known of before the step, or within the validation behind it; at the end likewise.
+  for (const Case& one : {Case{9, 10}, Case{10, 10}, Case{19, 20}, Case{20, 20}}) {
+    SCOPED_TRACE(one.asked);
+    config.paths.checkpoint_dir = (folder / std::to_string(one.asked)).string();
+    const RunFolder saved(config.paths.checkpoint_dir);
+    Losses losses;
+    TrainHooks hooks;
+    hooks.on_step = [&](const StepReport& report) {
+      (report.validation ? losses.validation : losses.train)[report.step] = report.loss;
+      if (report.step == one.asked) request_stop(StopRequest::terminated);
+    };
+    Error error(ErrorKind::internal, "");
+    capture([&] { error = error_of([&] { train(config, hooks); }); });
+    EXPECT_EQ(error.kind(), ErrorKind::terminated);
+    EXPECT_EQ(saved.latest_state()->step, one.stopped);
+    EXPECT_TRUE(saved.latest_state()->owes_checks);
+    EXPECT_FALSE(saved.latest_state()->finished);
+    EXPECT_FALSE(losses.validation.contains(one.stopped));
+    request_stop(StopRequest::none);
+    run(config, &losses);
+    EXPECT_EQ(losses.train, straight.train);
+    EXPECT_EQ(losses.validation, straight.validation);
+    EXPECT_TRUE(saved.latest_state()->finished);
+    EXPECT_FALSE(saved.latest_state()->owes_checks);
+    EXPECT_EQ(saved.load_best()->state.step,
+              RunFolder(folder / "straight").load_best()->state.step);
+    expect_same_bits(weights_in(saved.path()), weights_in(folder / "straight"));
+  }
+}
+
 TEST(Train, DoesNothingWhenAlreadyFinished) {
   TestFolder folder;
   configure(1, false);

@@ -70,7 +70,7 @@ Feed::Feed(BatchMaker& maker, LogicalDevice& data_device, std::vector<LogicalDev
   }
 }
 
-Feed::~Feed() {
+void Feed::stop() {
   loader_->stop();
   ring_->stop();
   for (auto& lane : lanes_) {
@@ -78,6 +78,10 @@ Feed::~Feed() {
     lane->moved->close();
     lane->ring->stop();
   }
+}
+
+Feed::~Feed() {
+  stop();
   preparation_.join();
   for (auto& lane : lanes_) {
     if (lane->thread.joinable()) lane->thread.join();

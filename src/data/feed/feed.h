@@ -82,6 +82,10 @@ class Feed {
   // thread that trains there.
   std::optional<BatchLease> next(int rank);
 
+  // Prepares no more: `next` gives what a rank has ready at most. A rank that leaves before the end
+  // says so, or its full queue would keep the others waiting.
+  void stop();
+
   // Waits until the prepared batches fill the buffer, at most `limit`; how many are ready.
   size_t wait_until_full(std::chrono::duration<double> limit);
   size_t capacity() const { return options_.capacity; }

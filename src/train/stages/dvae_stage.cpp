@@ -11,6 +11,7 @@
 #include "tandem/error.h"
 #include "train/batches/voice_sound.h"
 #include "util/log.h"
+#include "util/signals.h"
 
 namespace tandem {
 namespace {
@@ -202,6 +203,7 @@ std::vector<Sample> DvaeStage::samples(Learner& learner) {
   std::vector<Sample> made;
   const auto most = static_cast<size_t>(std::max<int64_t>(0, config_.observe.sample_count));
   for (size_t i = 0; i < std::min(most, clips().size()); ++i) {
+    if (stop_requested() != StopRequest::none) break;
     const at::Tensor& clip = clips()[i];
     const at::Tensor back = trained.reconstruct(clip);
     const at::Tensor gap = at::full({clip.size(0), whole}, clip.min().item<double>());

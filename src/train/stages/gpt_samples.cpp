@@ -10,6 +10,7 @@
 #include "text/clean.h"
 #include "train/stages/gpt_stage.h"
 #include "util/log.h"
+#include "util/signals.h"
 
 namespace tandem {
 namespace {
@@ -62,6 +63,7 @@ std::vector<Sample> GptStage::samples(Learner& learner) {
   const XttsSampling& sampling = here.config.sampling;
   std::vector<Sample> samples;
   for (const Line& line : lines()) {
+    if (stop_requested() != StopRequest::none) break;
     try {
       const Voice voice = make_voice(here, {line.voice_file}, here.config.voice);
       const Spoken spoken =

@@ -98,6 +98,23 @@ TEST_F(FeedTest, WaitingEndsWhenThereIsNoMoreToPrepare) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
 }
 
+TEST_F(FeedTest, ARankThatStopsItLeavesNobodyWaiting) {
+  ByteCorpus corpus = this->corpus();
+  ByteBatches batches(corpus, 0, 4);
+  Feed feed(batches, cpu(), {&cpu(), &cpu()}, {.end_batch = 1000, .capacity = 2});
+  int64_t taken = 0;
+  std::thread ahead([&] {
+    while (feed.next(1)) ++taken;
+  });
+  feed.next(0);
+  std::this_thread::sleep_for(50ms);  // the other waits behind our full queue
+  feed.stop();
+  ahead.join();
+  EXPECT_LT(taken, 10);
+  for (int ready = 0; feed.next(0); ++ready) ASSERT_LT(ready, 3);
+  feed.stop();
+}
+
 TEST_F(FeedTest, AFailureInPreparingReachesEveryReplica) {
   install_ledgers();
   ByteCorpus corpus = this->corpus();
