@@ -125,7 +125,7 @@ std::vector<Setting> training_settings() {
       row_of(&T::recompute, "training.recompute")
           .flag("--recompute")
           .readers(read_by_train)
-          .help("Activations are computed again in the backward pass: slower, less memory."),
+          .help("GPT: activations are computed again in the backward pass: slower, less memory."),
       row_of(&T::lora_rank, "training.lora_rank")
           .range(0, 4096)
           .flag("--lora-rank")

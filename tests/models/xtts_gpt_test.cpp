@@ -1,6 +1,9 @@
 #include "models/xtts/xtts_gpt.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <set>
 
 #include "models/xtts_narrow.h"
 #include "nn/sample.h"
@@ -75,6 +78,47 @@ TEST(XttsGpt, GradientsHaveCoquisNorms) {
     ++compared;
   });
   EXPECT_EQ(compared, 7u);
+}
+
+// With dropout, and with weights that are results themselves, as those of low-rank additions are.
+TEST(XttsGpt, RecomputedLayersGiveTheSameGradientsAndKeepLess) {
+  const Batch in = batch();
+  const auto learned = [&](bool recompute) {
+    XttsGpt gpt = narrow_gpt();
+    gpt.visit("", [](const std::string&, at::Tensor& tensor) { tensor.requires_grad_(true); });
+    XttsGpt used = gpt;
+    used.blocks[1].qkv_weight = gpt.blocks[1].qkv_weight * 0.5;
+    at::Tensor conditioning = in.conditioning.clone().requires_grad_(true);
+    const XttsGpt::Learned found =
+        used.learn({.text = in.ids,
+                    .text_lengths = in.lengths,
+                    .codes = in.codes,
+                    .code_lengths = at::tensor({11, 8}, at::kLong),
+                    .conditioning = conditioning,
+                    .recompute = recompute},
+                   {.share = 0.2, .seed = 3, .step = at::full({}, 7, at::kLong)});
+    // What the passes hold on to: every tensor that is saved once, by where it is.
+    std::set<const torch::autograd::Node*> nodes;
+    std::vector<const torch::autograd::Node*> next = {found.audio_loss.grad_fn().get()};
+    while (!next.empty()) {
+      const torch::autograd::Node* node = next.back();
+      next.pop_back();
+      if (!node || !nodes.insert(node).second) continue;
+      for (const auto& edge : node->next_edges()) next.push_back(edge.function.get());
+    }
+    (found.audio_loss + found.text_loss).backward();
+    std::vector<at::Tensor> gradients = {conditioning.grad()};
+    gpt.visit("", [&](const std::string& name, at::Tensor& tensor) {
+      EXPECT_TRUE(tensor.grad().defined()) << name;
+      gradients.push_back(tensor.grad());
+    });
+    return std::pair(gradients, nodes.size());
+  };
+  const auto [kept, many] = learned(false);
+  const auto [again, few] = learned(true);
+  ASSERT_EQ(kept.size(), again.size());
+  for (size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(same_bits(kept[i], again[i])) << i;
+  EXPECT_LT(2 * few, many) << "operations whose inputs are kept for the backward pass";
 }
 
 TEST(XttsGpt, WhatStandsBehindAClipsEndChangesNothing) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "nn/recomputed.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -40,6 +41,40 @@ at::Tensor attend(const XttsGptBlock& block, const QueryKeyValue& in, const at::
 at::Tensor mlp(const XttsGptBlock& block, const at::Tensor& x) {
   const at::Tensor inner = at::gelu(product(x, block.expand_weight, block.expand_bias), "tanh");
   return product(inner, block.contract_weight, block.contract_bias);
+}
+
+// `branch` counts the draws of dropout.
+at::Tensor pass(const XttsGptBlock& block, at::Tensor x, int64_t heads, const at::Tensor& mask,
+                const CountedDropout& dropout, uint64_t branch) {
+  const at::Tensor attended = attend(block, split_heads(block, block.norm_attention(x), heads),
+                                     mask, /*causal=*/!mask.defined());
+  x = x + dropout(attended, branch);
+  return x + dropout(mlp(block, block.norm_mlp(x)), branch + 1);
+}
+
+std::vector<at::Tensor> weights_of(const XttsGptBlock& block) {
+  return {block.norm_attention.weight,
+          block.norm_attention.bias,
+          block.qkv_weight,
+          block.qkv_bias,
+          block.project_weight,
+          block.project_bias,
+          block.norm_mlp.weight,
+          block.norm_mlp.bias,
+          block.expand_weight,
+          block.expand_bias,
+          block.contract_weight,
+          block.contract_bias};
+}
+
+XttsGptBlock block_of(const std::vector<at::Tensor>& weights, XttsGptBlock like) {
+  like.norm_attention.weight = weights[0], like.norm_attention.bias = weights[1];
+  like.qkv_weight = weights[2], like.qkv_bias = weights[3];
+  like.project_weight = weights[4], like.project_bias = weights[5];
+  like.norm_mlp.weight = weights[6], like.norm_mlp.bias = weights[7];
+  like.expand_weight = weights[8], like.expand_bias = weights[9];
+  like.contract_weight = weights[10], like.contract_bias = weights[11];
+  return like;
 }
 
 int64_t rows(const Weights& weights, const std::string& name, int64_t otherwise) {
@@ -131,7 +166,7 @@ void XttsGpt::visit(const std::string& prefix, const VisitParameter& visit) {
 }
 
 at::Tensor XttsGpt::hidden(const at::Tensor& inputs, const at::Tensor& valid,
-                           const CountedDropout& dropout) const {
+                           const CountedDropout& dropout, bool recompute) const {
   at::Tensor mask;
   if (valid.defined()) {
     const int64_t places = inputs.size(1);
@@ -140,13 +175,15 @@ at::Tensor XttsGpt::hidden(const at::Tensor& inputs, const at::Tensor& valid,
         valid.to(at::kBool).view({-1, 1, 1, places});
   }
   at::Tensor x = dropout(inputs, 0);
-  uint64_t branch = 0;
+  uint64_t branch = 1;
   for (const XttsGptBlock& block : blocks) {
-    const at::Tensor attended =
-        attend(block, split_heads(block, block.norm_attention(x), size.heads), mask,
-               /*causal=*/!mask.defined());
-    x = x + dropout(attended, ++branch);
-    x = x + dropout(mlp(block, block.norm_mlp(x)), ++branch);
+    const auto part = [=, heads = size.heads](const at::Tensor& in,
+                                              const std::vector<at::Tensor>& weights) {
+      return pass(block_of(weights, block), in, heads, mask, dropout, branch);
+    };
+    x = recompute ? recomputed(part, x, weights_of(block))
+                  : pass(block, x, size.heads, mask, dropout, branch);
+    branch += 2;
   }
   return final_norm(last_norm(x));
 }

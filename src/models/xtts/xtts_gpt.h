@@ -44,9 +44,10 @@ struct XttsGpt {
   void list(const std::string& prefix, const ListTensor& tensor);
 
   // The trunk with both norms. inputs [B, T, D] -> [B, T, D]. Causal; `valid` [B, T] bool masks
-  // keys (undefined: all). With gradients where the parameters want them.
+  // keys (undefined: all). With gradients where the parameters want them; with `recompute` the
+  // backward pass computes what is in the layers again instead of keeping it.
   at::Tensor hidden(const at::Tensor& inputs, const at::Tensor& valid = {},
-                    const CountedDropout& dropout = {}) const;
+                    const CountedDropout& dropout = {}, bool recompute = false) const;
 
   // The same with what came before: keys and values of all layers, which grow by the inputs.
   struct Past {
@@ -80,7 +81,8 @@ struct XttsGpt {
     at::Tensor conditioning;         // [B, latents, D]
     // Whether audio sees the text's STOP, as it does when it is spoken. Coqui masks it.
     bool reads_stop = false;
-    bool recalls = false;  // give Learned::recall_loss
+    bool recalls = false;    // give Learned::recall_loss
+    bool recompute = false;  // see hidden
   };
   struct Learned {
     at::Tensor text_loss, audio_loss;    // sums over targets

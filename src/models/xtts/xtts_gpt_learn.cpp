@@ -65,7 +65,8 @@ XttsGpt::Learned XttsGpt::learn(const LearnBatch& batch, const CountedDropout& d
   const at::Tensor all = at::ones({inputs.size(0), prefix}, text_valid.options());
   const at::Tensor text_keys =
       batch.reads_stop ? (word <= text_lengths + 1).logical_and(there) : text_valid;
-  const at::Tensor latents = hidden(inputs, at::cat({all, text_keys, audio_valid}, 1), dropout);
+  const at::Tensor latents =
+      hidden(inputs, at::cat({all, text_keys, audio_valid}, 1), dropout, batch.recompute);
 
   const Judged text = judge(text_head, latents.narrow(1, prefix, words),
                             text_targets.masked_fill(~text_valid, ignored));

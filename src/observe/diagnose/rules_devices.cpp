@@ -70,9 +70,7 @@ Remedy less_memory(const Figures& figures, const Circumstances& now, const Devic
             .why = fmt::format("{} of it are batches that wait",
                                format_bytes(static_cast<uint64_t>(queue)))};
   }
-  const bool keeps_activations =
-      now.config.training.stage == "gpt" || now.config.training.stage == "decoder";
-  if (!now.config.training.recompute && keeps_activations)
+  if (!now.config.training.recompute && now.config.training.stage == "gpt")
     return {.settings = {"training.recompute=true"},
             .why = "activations are computed again instead of kept"};
   // Every replica needs a clip.

@@ -247,7 +247,8 @@ at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const Ste
                                     .unlearned = fields[gpt_slice],
                                     .conditioning = condition(batch),
                                     .reads_stop = config_.compat != "coqui",
-                                    .recalls = config_.recall_weight > 0};
+                                    .recalls = config_.recall_weight > 0,
+                                    .recompute = config_.recompute};
   const CountedDropout dropout{.share = config_.dropout, .seed = values.seed, .step = values.step};
   XttsGpt::Learned result;
   {
