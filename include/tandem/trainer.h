@@ -55,6 +55,8 @@ struct QueueReading {
 };
 
 struct TrainHooks {
+  // Not where nothing is left to do. `first_step` of `total_steps` are done; all of them where only
+  // a validation that was given up is made up for.
   std::function<void(const std::string& folder, int64_t first_step, int64_t total_steps)> on_start;
   // These are called from a training thread, in step order.
   std::function<void(const StepReport&)> on_step;

@@ -24,6 +24,8 @@ std::string format_state(const RunState& state) {
                                  {"validations_without_gain", state.validations_without_gain},
                                  {"skipped", state.skipped},
                                  {"owes_checks", state.owes_checks},
+                                 {"seconds", state.seconds},
+                                 {"divisions", state.divisions},
                                  {"best_step", state.best_step},
                                  {"counted_loss", nullptr},
                                  {"best_loss", nullptr}};
@@ -44,6 +46,8 @@ RunState parse_state(const fs::path& path) {
     state.validations_without_gain = json.value("validations_without_gain", int64_t{0});
     state.skipped = json.value("skipped", int64_t{0});
     state.owes_checks = json.value("owes_checks", false);
+    state.seconds = json.value("seconds", 0.0);
+    state.divisions = json.value("divisions", std::vector<int64_t>());
     state.best_step = json.value("best_step", int64_t{0});
     if (json.contains("counted_loss") && !json.at("counted_loss").is_null())
       state.counted_loss = json.at("counted_loss").get<double>();
@@ -118,6 +122,12 @@ std::optional<RunState> RunFolder::latest_state() const {
   return parse_state(path_ / "latest" / "state.json");
 }
 
+void RunFolder::mark_finished() const {
+  RunState state = latest_state().value();
+  state.finished = true;
+  write_file_atomically(path_ / "latest" / "state.json", format_state(state));
+}
+
 Checkpoint RunFolder::load(const fs::path& from) const {
   Checkpoint checkpoint;
   checkpoint.state = parse_state(from / "state.json");
@@ -165,14 +175,28 @@ fs::path unused(const fs::path& wanted) {
   }
 }
 
-std::optional<fs::path> newest_unfinished(const fs::path& runs, const std::string& fingerprint) {
+using Parts = std::vector<std::string>;
+
+bool is_used(const fs::path& run, const Parts& parts) {
+  return std::ranges::any_of(parts, [&](const auto& part) { return has_latest(run / part); });
+}
+
+bool is_finished(const fs::path& run, const Parts& parts) {
+  return std::ranges::all_of(parts, [&](const auto& part) {
+    const auto state = RunFolder(run / part).latest_state();
+    return state && state->finished;
+  });
+}
+
+std::optional<fs::path> newest_unfinished(const fs::path& runs, const std::string& fingerprint,
+                                          const Parts& parts) {
   std::vector<fs::path> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(runs, ignored)) {
-    const fs::path mark = entry.path() / "fingerprint";
+    const fs::path mark = entry.path() / parts.front() / "fingerprint";
     if (!fs::exists(mark) || trim(read_file(mark)) != fingerprint) continue;
-    const auto state = RunFolder(entry.path()).latest_state();
-    if (state && !state->finished) found.push_back(entry.path());
+    if (is_used(entry.path(), parts) && !is_finished(entry.path(), parts))
+      found.push_back(entry.path());
   }
   if (found.empty()) return std::nullopt;
   return *std::max_element(found.begin(), found.end());
@@ -181,14 +205,15 @@ std::optional<fs::path> newest_unfinished(const fs::path& runs, const std::strin
 }  // namespace
 
 RunChoice choose_run_folder(const std::string& wanted, bool fresh, const std::string& fingerprint,
-                            const fs::path& runs) {
+                            const fs::path& runs, const Parts& parts) {
   if (!wanted.empty()) {
-    const bool used = has_latest(wanted);
+    const bool used = is_used(wanted, parts);
     if (fresh && used) return {unused(wanted), false};
     return {wanted, used};
   }
   if (!fresh) {
-    if (const auto unfinished = newest_unfinished(runs, fingerprint)) return {*unfinished, true};
+    if (const auto unfinished = newest_unfinished(runs, fingerprint, parts))
+      return {*unfinished, true};
   }
   const std::time_t now = std::time(nullptr);
   std::tm local{};

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/safetensors.h"
 
@@ -14,7 +15,7 @@ namespace tandem {
 struct RunState {
   int64_t step = 0;        // optimizer steps done
   int64_t next_batch = 0;  // position in the order of batches
-  bool finished = false;   // the run reached what was asked for
+  bool finished = false;   // the run reached what was asked for, and its model was written
   std::optional<double> best_loss;
   double last_loss = 0;
   int64_t best_step = 0;
@@ -24,6 +25,9 @@ struct RunState {
   int64_t skipped = 0;  // steps that were not taken
   // What was due behind the last step was left out, because the run was asked to stop.
   bool owes_checks = false;
+  double seconds = 0;  // it has taken, resumptions included
+  // By replica: into how many parts its batches are cut, for want of memory. Empty: none is.
+  std::vector<int64_t> divisions;
 };
 
 struct Checkpoint {
@@ -47,6 +51,8 @@ class RunFolder {
   std::optional<Checkpoint> load_latest() const;
   std::optional<Checkpoint> load_best() const;  // what `best` names, or else `latest`
   std::optional<RunState> latest_state() const;
+  // Writes into the latest checkpoint that the run is finished.
+  void mark_finished() const;
 
  private:
   std::filesystem::path checkpoint_path(int64_t step) const;
@@ -59,11 +65,15 @@ class RunFolder {
 // The folder a command works in: `wanted`, or, when it is empty, the newest unfinished run under
 // `runs` with the same `fingerprint`, or a new one named by the time. With `fresh` always a new
 // one, never over another.
+//
+// A run may have several parts, folders in its own that are trained one after another: it is in use
+// when one of them is, finished when all are, and its fingerprint is that of the first.
 struct RunChoice {
   std::filesystem::path path;
   bool resumes = false;
 };
 RunChoice choose_run_folder(const std::string& wanted, bool fresh, const std::string& fingerprint,
-                            const std::filesystem::path& runs = "runs");
+                            const std::filesystem::path& runs = "runs",
+                            const std::vector<std::string>& parts = {""});
 
 }  // namespace tandem

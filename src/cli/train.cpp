@@ -25,9 +25,12 @@ void run_one(const Config& config, const TrainOptions& options) {
   const TrainResult result =
       view.show([&](const TrainHooks& hooks) { return train(config, hooks, options); });
   if (result.already_finished) return;
+  const int64_t steps = result.last_step - result.first_step;
   log_info(
-      "done: {} steps, loss {:.4f} -> {:.4f}{}, in {}", result.last_step - result.first_step,
-      result.first_loss, result.last_loss,
+      "done: {}{}, in {}",
+      steps > 0 ? fmt::format("{} steps, loss {:.4f} -> {:.4f}", steps, result.first_loss,
+                              result.last_loss)
+                : "what was left to do behind the last step",
       result.validation_loss ? fmt::format(", validation {:.4f}", *result.validation_loss) : "",
       result.folder);
   report_operations(result);

@@ -89,7 +89,6 @@ void TrainView::start(const std::string& folder, int64_t first, int64_t total) {
   close("finish", "");  // the stage before, where one training has several
   folder_.clear();
   validation_.reset();
-  if (first >= total) return;  // nothing to do, nothing to show
   const std::filesystem::path path(folder);
   metrics_ = std::make_unique<MetricsFile>(path / "metrics.jsonl", first);
   events_ = std::make_unique<RunEvents>(path / "events.jsonl");

@@ -18,12 +18,14 @@ VerdictNumbers numbers(const VerdictMemory& memory, const VerdictRule& rule) {
           .spike_factor = static_cast<float>(rule.spike_factor),
           .window = memory.norms.numel(),
           .least = rule.least,
-          .patience = rule.patience};
+          .patience = rule.patience,
+          .most_bad = rule.most_bad};
 }
 
 VerdictPlaces places(const VerdictMemory& memory) {
   return {memory.norms.mutable_data_ptr<float>(), memory.count.mutable_data_ptr<int64_t>(),
-          memory.spikes.mutable_data_ptr<int64_t>(), memory.steps.mutable_data_ptr<double>()};
+          memory.spikes.mutable_data_ptr<int64_t>(), memory.steps.mutable_data_ptr<double>(),
+          memory.bad.mutable_data_ptr<int64_t>()};
 }
 
 }  // namespace
@@ -34,6 +36,7 @@ VerdictMemory::VerdictMemory(const at::Device& device, int64_t window) {
   count = at::zeros({}, here.dtype(at::kLong));
   spikes = at::zeros_like(count);
   steps = at::zeros({}, here.dtype(at::kDouble));
+  bad = at::zeros_like(count);
 }
 
 float spike_limit(const VerdictMemory& memory, const VerdictRule& rule) {

@@ -22,9 +22,12 @@ struct VerdictRule {
   double spike_factor = 20;  // times the median; 0: only what is not finite
   int64_t least = 20;        // norms seen until spikes are looked for
   int64_t patience = 3;      // spikes left out in a row; the next one is the new usual
+  // Steps left out in a row, for whatever reason, behind which none is taken any more: the run ends
+  // when the host hears of them, and what is left shows why. 0: no such end.
+  int64_t most_bad = 0;
 };
 
-// At fixed addresses; a checkpoint keeps it.
+// At fixed addresses; a checkpoint keeps all but `bad`: a run that goes on is given another chance.
 struct VerdictMemory {
   explicit VerdictMemory(const at::Device& device, int64_t window = 100);
 
@@ -32,6 +35,7 @@ struct VerdictMemory {
   at::Tensor count;   // [] int64, norms seen
   at::Tensor spikes;  // [] int64, left out one after another
   at::Tensor steps;   // [] float64, taken
+  at::Tensor bad;     // [] int64, steps left out one after another
 };
 
 // Writes `values` [adamw_values]. Returns [2] float32: the norm, and 1 for a good step, else 0.

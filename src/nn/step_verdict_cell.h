@@ -12,13 +12,14 @@ namespace tandem {
 struct VerdictNumbers {
   double beta1, beta2;
   float average_decay, largest_norm, spike_factor;
-  int64_t window, least, patience;
+  int64_t window, least, patience, most_bad;
 };
 
 struct VerdictPlaces {
   float* norms;
   int64_t *count, *spikes;
   double* steps;
+  int64_t* bad;
 };
 
 // Which of the norms in order is the median: places without a norm are infinite and come last.
@@ -36,7 +37,9 @@ TANDEM_CELL float limit_of(float median, int64_t count, const VerdictNumbers& n)
 TANDEM_CELL bool judge_cell(float norm, float limit, const VerdictPlaces& at,
                             const VerdictNumbers& n) {
   const bool finite = norm - norm == 0;
-  const bool good = finite && (norm <= limit || *at.spikes >= n.patience);
+  const bool ended = n.most_bad > 0 && *at.bad >= n.most_bad;
+  const bool good = finite && !ended && (norm <= limit || *at.spikes >= n.patience);
+  *at.bad = good ? 0 : *at.bad + 1;
   if (good) {
     *at.spikes = 0;
   } else if (finite) {

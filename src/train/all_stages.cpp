@@ -1,13 +1,13 @@
 // `stage: all`: the three stages of a voice as three runs in one folder.
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 
 #include "checkpoint/run_folder.h"
 #include "tandem/error.h"
 #include "tandem/trainer.h"
 #include "train/sample_sentences.h"
+#include "train/train_run.h"
 #include "util/atomic_file.h"
 #include "util/text.h"
 
@@ -15,7 +15,7 @@ namespace tandem {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::array<const char*, 3> stages = {"dvae", "gpt", "decoder"};
+const std::vector<std::string> stages = {"dvae", "gpt", "decoder"};
 
 std::vector<std::optional<int64_t>> steps_of(const TrainingConfig& training) {
   std::vector<std::optional<int64_t>> steps(stages.size(), training.max_steps);
@@ -43,10 +43,11 @@ std::vector<Config> runs_of(const Config& config, bool fresh) {
   // Now, not when the first stage has taken its hours.
   if (!config.observe.sample_text.empty()) read_sample_sentences(config.observe.sample_text);
   const std::vector<std::optional<int64_t>> steps = steps_of(config.training);
-  const std::string fingerprint =
-      fmt::format("stage=all size={} seed={} data={}", config.model.size, config.training.seed,
-                  config.data.train_data.value_or(""));
-  const fs::path whole = choose_run_folder(config.paths.checkpoint_dir, fresh, fingerprint).path;
+  Config first = config;
+  first.training.stage = stages.front();
+  const fs::path whole =
+      choose_run_folder(config.paths.checkpoint_dir, fresh, run_fingerprint(first), "runs", stages)
+          .path;
   std::vector<Config> runs;
   fs::path from;
   for (size_t i = 0; i < stages.size(); ++i) {

@@ -15,12 +15,14 @@ std::optional<Fault> parse_fault(const std::string& text) {
   static const std::map<std::string, FaultKind> kinds = {
       {"vanish", FaultKind::vanish}, {"throw", FaultKind::throw_error}, {"nan", FaultKind::nan},
       {"slow", FaultKind::slow},     {"hang", FaultKind::hang},         {"oom", FaultKind::oom},
-      {"disk", FaultKind::disk}};
+      {"flip", FaultKind::flip},     {"judge", FaultKind::judge},       {"disk", FaultKind::disk}};
   const auto refuse = [&] {
-    return Error(ErrorKind::config,
-                 fmt::format("TANDEM_FAULT is \"{}\"; expected for example "
-                             "`vanish:rank=2,step=5` (vanish, throw, nan, slow, hang, oom or disk)",
-                             text));
+    return Error(
+        ErrorKind::config,
+        fmt::format(
+            "TANDEM_FAULT is \"{}\"; expected for example "
+            "`vanish:rank=2,step=5` (vanish, throw, nan, slow, hang, oom, flip, judge or disk)",
+            text));
   };
   const auto halves = split(text, ':');
   const auto kind = kinds.find(halves[0]);

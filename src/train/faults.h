@@ -5,6 +5,8 @@
 //   slow    it sleeps 0.2 s every step from then on
 //   hang    it waits for something that never comes (until the others have given up)
 //   oom     its device has no memory left, once
+//   flip    one of its weights becomes another behind that step
+//   judge   it fails with an error in the validation behind that step
 //   disk    the disk is full when the checkpoint of that step, or a later one, is written
 #pragma once
 
@@ -14,7 +16,7 @@
 
 namespace tandem {
 
-enum class FaultKind { vanish, throw_error, nan, slow, hang, oom, disk };
+enum class FaultKind { vanish, throw_error, nan, slow, hang, oom, flip, judge, disk };
 
 struct Fault {
   FaultKind kind;

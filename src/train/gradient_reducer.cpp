@@ -1,7 +1,10 @@
 #include "train/gradient_reducer.h"
 
+#include <ATen/ATen.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
+
+#include <cmath>
 
 namespace tandem {
 
@@ -73,6 +76,17 @@ void GradientReducer::finish() {
     bucket.works.clear();
   }
   next_ = 0;
+}
+
+bool GradientReducer::break_off() {
+  watching_ = false;
+  if (next_ == 0) return false;
+  const at::NoGradGuard no_grad;
+  for (size_t i = next_; i < buckets_.size(); ++i)
+    for (at::Tensor gradients : store_.gradients(buckets_[i].first, buckets_[i].end))
+      gradients.fill_(NAN);
+  finish();
+  return true;
 }
 
 }  // namespace tandem

@@ -24,6 +24,10 @@ class GradientReducer {
   void final_from(size_t first);
   // The rest is final too; returns when all sums are usable.
   void finish();
+  // The pass broke off. Where nothing is on its way it may be done again; else what others have
+  // been sent cannot be taken back: the rest is sent as numbers that are none, so that all replicas
+  // leave the step out. True: so it was.
+  bool break_off();
 
   int64_t early() const { return early_; }  // buckets on their way before finish was called
   size_t buckets() const { return buckets_.size(); }

@@ -14,6 +14,7 @@
 #include <ATen/core/TensorBody.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/feed/batch.h"
@@ -58,6 +59,7 @@ struct StepValues {
   at::Tensor scale;   // [] float32: losses are multiplied by it before the backward pass; 1 but for
                       // fp16
   uint64_t seed = 0;  // of this replica
+  uint64_t run_seed = 0;  // of all: for draws that must not depend on how replicas share a batch
   bool first = false;  // of a step's batches: gradients of split tensors must be overwritten, for
                        // nobody clears them
 };
@@ -66,6 +68,7 @@ struct StepValues {
 // up.
 struct Measured {
   at::Tensor sums, counts;  // [measures()] float32 on the device
+  at::Tensor tally;         // [tally()] likewise; undefined where there is none
 };
 
 class Learner {
@@ -107,12 +110,18 @@ class Learner {
   // What replicas must add up for finish_step, filled by add_gradients: sums over their samples.
   virtual std::vector<at::Tensor> sums() { return {}; }
   // Once a step, after all phases were updated; `sums()` are those of all replicas then. Clears
-  // them.
-  virtual void finish_step(const StepValues&) {}
+  // them. `taken` [] float32: 0 where a phase was left out, and nothing may change.
+  virtual void finish_step(const StepValues&, const at::Tensor& /*taken*/) {}
 
   // Without gradients, on this replica's part of a validation batch.
   virtual std::vector<std::string> measures() const = 0;  // the first is the validation loss
   virtual Measured validate(const Batch& batch) = 0;
+  // Numbers added up over the whole validation, for measures that are no means: how often each code
+  // was chosen. What they tell, by name, of the sum on the CPU.
+  virtual int64_t tally() const { return 0; }
+  virtual std::vector<std::pair<std::string, double>> read_tally(const at::Tensor& /*all*/) const {
+    return {};
+  }
 };
 
 }  // namespace tandem

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "device/recorded_inputs.h"
-#include "tandem/error.h"
 #include "train/learner.h"
 
 namespace tandem {
@@ -66,23 +65,25 @@ struct NanWatch::State : c10::DebugInfoBase {
   std::mutex mutex;
   std::map<const void*, std::string> names;
   int64_t step = 0;
-  std::string found;
+  std::optional<Found> found;
 
   // An exception would not get out of a callback: what was found is kept for check().
   void look(const at::RecordFunction& function, const CalledWith& called) {
     const std::lock_guard lock(mutex);
     for (const c10::IValue& output : function.outputs()) {
-      if (!found.empty()) return;
+      if (found) return;
       if (!output.isTensor() || !holds_nan(output.toTensor())) continue;
       std::ostringstream shape;
       shape << output.toTensor().sizes();
       const auto known = std::ranges::find_if(
           called.places, [&](const void* place) { return names.contains(place); });
-      found = fmt::format("step {}: the first number that is not one comes out of `{}`, shape {}{}",
-                          step, function.name(), shape.str(),
-                          known == called.places.end()
-                              ? ""
-                              : fmt::format(", with the parameter `{}`", names.at(*known)));
+      found = {
+          Clock::now(),
+          fmt::format("step {}: the first number that is not one comes out of `{}`, shape {}{}",
+                      step, function.name(), shape.str(),
+                      known == called.places.end()
+                          ? ""
+                          : fmt::format(", with the parameter `{}`", names.at(*known)))};
     }
   }
 };
@@ -108,11 +109,18 @@ NanWatch::NanWatch(const std::vector<Phase>& phases, int64_t step)
 
 NanWatch::~NanWatch() { at::removeCallback(callback_); }
 
-void NanWatch::check() const {
-  const std::lock_guard lock(state_->mutex);
-  if (state_->found.empty()) return;
-  throw Error(ErrorKind::numeric, state_->found)
+Error NanWatch::error(const Found& found) {
+  return Error(ErrorKind::numeric, found.sentence)
       .hint("look at the clips of that batch, or lower --learning-rate");
+}
+
+void NanWatch::check() const {
+  if (const auto first = found()) throw error(*first);
+}
+
+std::optional<NanWatch::Found> NanWatch::found() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->found;
 }
 
 }  // namespace tandem

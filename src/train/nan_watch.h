@@ -5,7 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
+
+#include "tandem/error.h"
+#include "util/clock.h"
 
 namespace c10 {
 class DebugInfoGuard;
@@ -19,7 +24,13 @@ class NanWatch {
  public:
   NanWatch(const std::vector<Phase>& phases, int64_t step);
   ~NanWatch();
-  void check() const;  // throws Error(numeric) that names what was found
+  struct Found {
+    Clock::time_point when;
+    std::string sentence;
+  };
+  std::optional<Found> found() const;
+  void check() const;  // throws what was found
+  static Error error(const Found& found);
 
  private:
   struct State;

@@ -18,7 +18,8 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
                .beta2 = options.rule.beta2,
                .average_decay = options.rule.average_decay,
                .largest_norm = options.largest_norm,
-               .spike_factor = options.spike_factor},
+               .spike_factor = options.spike_factor,
+               .most_bad = options.most_bad},
       memory_(store.arenas().front().gradient.device()) {
   values_ = at::zeros({adamw_values}, memory_.norms.options());
 }

@@ -15,6 +15,7 @@ struct OptimizerOptions {
   AdamWRule rule;
   double largest_norm = 0;   // gradients are scaled down to it; 0: never
   double spike_factor = 20;  // a step is left out whose norm is so many times the usual; 0: none
+  int64_t most_bad = 0;      // see VerdictRule
 };
 
 // On the device, at fixed addresses, set before each step.

@@ -60,8 +60,7 @@ std::string PassGraphs::key(const Batch& batch, int64_t extra) const {
 }
 
 PassGraphs::Shape& PassGraphs::begin(const Batch& batch, int64_t extra) {
-  // Without capturing there is nothing to remember of a shape.
-  std::unique_ptr<Shape>& shape = shapes_[enabled_ ? key(batch, extra) : ""];
+  std::unique_ptr<Shape>& shape = shapes_[key(batch, extra)];
   if (!shape) shape = std::make_unique<Shape>();
   shape->replays = enabled_ && shape->seen > 0;
   if (!shape->replays) return *shape;
@@ -82,6 +81,7 @@ const Batch& PassGraphs::inputs(const Shape& shape, const Batch& batch) const {
   return shape.replays ? shape.inputs : batch;
 }
 
+bool PassGraphs::passed(const Shape& shape) const { return shape.seen > 0; }
 bool PassGraphs::replays(const Shape& shape) const { return shape.replays; }
 
 bool PassGraphs::captured([[maybe_unused]] const Shape& shape) const {

@@ -30,6 +30,7 @@ class PassGraphs {
   // its work runs as it is, the shape's own copy of it afterwards.
   Shape& begin(const Batch& batch, int64_t extra);
   const Batch& inputs(const Shape& shape, const Batch& batch) const;
+  bool passed(const Shape& shape) const;    // once before, whole
   bool replays(const Shape& shape) const;   // captured by now, or this time
   bool captured(const Shape& shape) const;  // by now
 

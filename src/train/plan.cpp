@@ -27,6 +27,10 @@ std::vector<std::string> original_indices(const std::vector<std::string>& device
 
 }  // namespace
 
+int64_t replica_count(const TrainingConfig& training) {
+  return static_cast<int64_t>(setup_gpu_strategy(training.multi_gpu).replicas.size());
+}
+
 size_t queue_capacity(int64_t buffer_size, StrategyKind kind) {
   if (kind != StrategyKind::dual) return static_cast<size_t>(buffer_size);
   return static_cast<size_t>(std::max<int64_t>(6, buffer_size / 2));
@@ -97,6 +101,10 @@ PlanRows plan_rows(const TrainPlan& plan, const Config& config, const HeldBytes&
   std::vector<std::string> memory;
   for (const auto& [name, bytes] : parts) memory.push_back(name + " " + format_bytes(bytes));
   rows.emplace_back("memory, each model", join(memory, ", "));
+  if (config.training.recompute)
+    rows.emplace_back("activations", config.training.stage == "gpt"
+                                         ? "computed again in the backward pass"
+                                         : "kept; training.recompute is for the gpt stage");
   rows.emplace_back("precision", config.training.precision);
   rows.emplace_back("learning rate",
                     fmt::format("{:g}, {}", plan.learning_rate, config.training.schedule));

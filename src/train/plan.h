@@ -32,6 +32,8 @@ TrainPlan make_plan(const Config& config);
 // The setting, or what fits the stage: 1e-3 for bytes, 5e-6 to go on with a GPT, and so on.
 double learning_rate_of(const Config& config);
 
+int64_t replica_count(const TrainingConfig& training);
+
 // `max(6, buffer/2)` on a data GPU of its own, the whole buffer otherwise (contract 001-3, 001-11).
 size_t queue_capacity(int64_t buffer_size, StrategyKind kind);
 

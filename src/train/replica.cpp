@@ -11,6 +11,7 @@
 #include "nn/checksum.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
+#include "train/rules/step_guard.h"
 #include "train/step_observer.h"
 #include "util/counted_random.h"
 #include "util/log.h"
@@ -18,6 +19,12 @@
 namespace tandem {
 namespace {
 constexpr size_t gradient_bucket_bytes = size_t{25} << 20;
+
+bool says_out_of_memory(const std::exception& error) {
+  if (const auto* ours = dynamic_cast<const Error*>(&error))
+    return ours->kind() == ErrorKind::memory;
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
+}
 }  // namespace
 
 Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
@@ -34,7 +41,8 @@ Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
              .scale = at::ones({}, number),
              // Replicas draw masks of their own.
              .seed = counted_draw(static_cast<uint64_t>(config.seed), "replica",
-                                  group ? static_cast<uint64_t>(group->rank()) : 0, 0)};
+                                  group ? static_cast<uint64_t>(group->rank()) : 0, 0),
+             .run_seed = static_cast<uint64_t>(config.seed)};
   divisor_ = at::full({}, static_cast<double>(config.gradient_accumulation_steps), number);
   if (config.precision == "fp16") {
     scale_.emplace(LossScaleOptions{}, device.torch_device());
@@ -52,7 +60,8 @@ Replica::Replica(LogicalDevice& device, std::unique_ptr<Learner> learner,
                                                 .weight_decay = config.weight_decay,
                                                 .average_decay = config.ema_decay},
                                        .largest_norm = phase.largest_norm,
-                                       .spike_factor = config.spike_factor});
+                                       .spike_factor = config.spike_factor,
+                                       .most_bad = bad_steps_allowed(config)});
     if (group) {
       parts.reducer =
           std::make_unique<GradientReducer>(*parts.store, *group, gradient_bucket_bytes);
@@ -155,8 +164,13 @@ at::Tensor Replica::step(const StepRequest& request) {
 at::Tensor Replica::finish(at::Tensor terms, std::vector<at::Tensor> outcomes) {
   if (group_)
     for (const at::Tensor& sums : learner_->sums()) group_->all_reduce(sums, Reduce::sum)->wait();
-  learner_->finish_step(values_);
-  if (scale_) scale_->update(outcomes.back()[0]);
+  at::Tensor norms = outcomes.front()[0], taken = outcomes.front()[1];
+  for (size_t i = 1; i < outcomes.size(); ++i) {
+    norms = norms + outcomes[i][0];
+    taken = at::minimum(taken, outcomes[i][1]);
+  }
+  learner_->finish_step(values_, taken);
+  if (scale_) scale_->update(norms);
   const int64_t micro_batches = config_.gradient_accumulation_steps;
   if (micro_batches > 1) terms = terms / static_cast<double>(micro_batches);
   if (group_) {
@@ -186,28 +200,37 @@ at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
       }
       return terms;
     } catch (const std::exception& error) {
-      const auto* ours = dynamic_cast<const Error*>(&error);
-      const bool memory = ours ? ours->kind() == ErrorKind::memory
-                               : dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
-      if (!memory || parts >= rows) throw;
+      if (!says_out_of_memory(error) || parts >= rows) throw;
     }
     asked.out_of_memory = false;
-    // What a pass that broke off had added must not count; earlier batches of this step are lost.
-    at::NoGradGuard no_grad;
-    for (at::Tensor gradients : phases_[phase].store->gradients()) gradients.zero_();
-    graphs_.forget();
+    const bool given_up = forget_pass(phase);
     const bool first_time = divisions_ == 1;
     divisions_ = parts * 2;
     if (first_time) {
       log_warning(
           "{} ran out of memory: batches are worked on in {} parts from now on; the "
           "effective batch stays{}",
-          device_.name(), divisions_,
-          config_.gradient_accumulation_steps > 1
+          device_.name(), divisions(),
+          given_up ? ", but this step is left out"
+          : config_.gradient_accumulation_steps > 1
               ? ", but this step may lack some of its accumulated batches"
               : "");
     }
+    if (given_up)
+      return at::zeros({static_cast<int64_t>(learner_->terms().size())}, values_.scale.options());
   }
+}
+
+// What a pass that broke off had added must not count; earlier batches of this step are lost. True:
+// its gradients are on their way already, and the step is left out.
+bool Replica::forget_pass(size_t phase) {
+  const at::NoGradGuard no_grad;
+  graphs_.forget();
+  for (const at::Tensor& sums : learner_->sums()) at::Tensor(sums).zero_();
+  GradientReducer* reducer = phases_[phase].reducer.get();
+  if (reducer && reducer->break_off()) return true;
+  for (at::Tensor gradients : phases_[phase].store->gradients()) gradients.zero_();
+  return false;
 }
 
 at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
@@ -227,7 +250,9 @@ at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
   // A replayed pass calls no hooks, and one that is being captured must not set collectives off:
   // then all gradients go at the end.
   const bool captures = graphs_.replays(shape) && !graphs_.captured(shape);
-  if (reducer && learner_->pieces(phase) == 1 && !graphs_.replays(shape)) reducer->watch();
+  // A shape that has not passed yet may not fit the memory: what is sent cannot be taken back.
+  const bool early = reducer && graphs_.passed(shape);
+  if (early && learner_->pieces(phase) == 1 && !graphs_.replays(shape)) reducer->watch();
   at::Tensor terms;
   // Without other replicas nobody waits for a piece, and one graph starts sooner than several.
   const int pieces = phases_[phase].reducer ? learner_->pieces(phase) : 1;
@@ -239,7 +264,7 @@ at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,
                            : learner_->add_piece(phase, piece, inputs, values_);
       });
     }
-    if (reducer && pieces > 1 && !captures) reducer->final_from(learner_->final_from(phase, piece));
+    if (early && pieces > 1 && !captures) reducer->final_from(learner_->final_from(phase, piece));
   }
   graphs_.end(shape);
   if (request.poison) terms = terms * NAN;
@@ -261,7 +286,35 @@ at::Tensor Replica::update(size_t phase) {
 Measured Replica::validate(const Batch& batch) {
   DeviceScope scope(device_);
   at::NoGradGuard no_grad;
-  return learner_->validate(batch);
+  const int64_t rows = batch.fields.empty() ? 0 : batch.fields.front().size(0);
+  for (;;) {
+    const int64_t parts = std::clamp<int64_t>(validation_divisions_, 1, std::max<int64_t>(rows, 1));
+    try {
+      Measured all;
+      for (int64_t i = 0; i < parts; ++i) {
+        const int64_t first = rows * i / parts, end = rows * (i + 1) / parts;
+        const Measured some =
+            learner_->validate(parts == 1 ? batch : rows_of(batch, first, end - first));
+        all.sums = i == 0 ? some.sums : all.sums + some.sums;
+        all.counts = i == 0 ? some.counts : all.counts + some.counts;
+        if (some.tally.defined())
+          all.tally = all.tally.defined() ? all.tally + some.tally : some.tally;
+      }
+      return all;
+    } catch (const std::exception& error) {
+      if (!says_out_of_memory(error) || parts >= rows) throw;
+    }
+    validation_divisions_ = parts * 2;
+    log_warning("{} ran out of memory: validation is done in {} parts of a batch from now on",
+                device_.name(), validation_divisions_);
+  }
+}
+
+void Replica::damage() {
+  DeviceScope scope(device_);
+  const at::NoGradGuard no_grad;
+  at::Tensor weights = phases_.front().store->arenas().front().weight;
+  weights.narrow(0, 0, 1).add_(1);
 }
 
 void Replica::swap_average() {
@@ -275,7 +328,9 @@ at::Tensor Replica::checksum() {
   std::vector<at::Tensor> all;
   for (const PhaseParts& phase : phases_)
     for (const AdamWBuffers& arena : phase.store->arenas())
-      if (arena.weight.numel() > 0) all.push_back(arena.weight);
+      for (const at::Tensor& part :
+           {arena.weight, arena.low, arena.mean, arena.square, arena.average})
+        if (part.defined() && part.numel() > 0) all.push_back(part);
   for (const auto& [name, buffer] : learner_->buffers()) all.push_back(buffer);
   return tandem::checksum(all);
 }

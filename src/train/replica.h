@@ -1,6 +1,7 @@
 // One copy of a stage's model with its optimizers, on one device. Driven by one thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -59,7 +60,10 @@ class Replica {
   int64_t captures() const { return graphs_.captures(); }
   int64_t unsettled() const { return graphs_.unsettled(); }
   int64_t reduced_early() const;
-  int64_t divisions() const { return divisions_; }  // parts a batch is worked on in, for memory
+  // Parts a batch is worked on in, for want of memory; read from any thread.
+  int64_t divisions() const { return divisions_; }
+  void divide(int64_t parts) { divisions_ = parts; }
+  void damage();  // one weight becomes another, for tests
 
   // Everything a checkpoint keeps, on the host once what is queued has run; the next one overwrites
   // it.
@@ -80,6 +84,7 @@ class Replica {
     double learning_rate = 1;
   };
   at::Tensor add_gradients(size_t phase, const Batch& batch, bool last, const StepRequest& request);
+  bool forget_pass(size_t phase);
   at::Tensor add_part(size_t phase, const Batch& batch, bool last, const StepRequest& request);
   at::Tensor update(size_t phase);
   at::Tensor finish(at::Tensor terms, std::vector<at::Tensor> outcomes);
@@ -96,7 +101,8 @@ class Replica {
   std::optional<LossScale> scale_;  // fp16 only
   PassGraphs graphs_;
   PassGraphs update_graphs_;
-  int64_t divisions_ = 1;
+  std::atomic<int64_t> divisions_{1};
+  int64_t validation_divisions_ = 1;
 };
 
 }  // namespace tandem

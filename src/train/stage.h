@@ -46,6 +46,9 @@ class Stage {
   // lowest before it says nothing of what comes after. Until then all are.
   virtual int64_t compared_from() const { return 0; }
 
+  // What is in a batch of training, a line each; empty: it has no clips.
+  virtual std::vector<std::string> clips_of(int64_t /*batch*/) const { return {}; }
+
   // Tokens (places, frames) and seconds of sound a batch holds on average: for tok/s and the plan.
   virtual double tokens_a_batch() const = 0;
   virtual double seconds_a_batch() const { return 0; }

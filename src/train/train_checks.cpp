@@ -2,13 +2,15 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "checkpoint/tensor_writing.h"
+#include <algorithm>
+
 #include "device/device_scope.h"
 #include "device/registry.h"
 #include "tandem/error.h"
 #include "train/train_worker.h"
 #include "util/atomic_file.h"
 #include "util/log.h"
+#include "util/text.h"
 
 namespace tandem {
 namespace {
@@ -31,6 +33,8 @@ void TrainRun::alone(int rank, const std::function<void()>& work) {
   std::unique_lock lock(alone_mutex_);
   int64_t& mine = alone_seen_[static_cast<size_t>(rank)];
   alone_changed_.wait(lock, [&] { return alone_done_ > mine || alone_failed_; });
+  if (alone_done_ == mine)
+    throw Error(ErrorKind::peer, fmt::format("rank 0 failed, and rank {} cannot go on", rank));
   mine = alone_done_;
 }
 
@@ -41,12 +45,13 @@ bool TrainRun::check(Worker& worker, int64_t step, bool last, bool saves) {
   const bool validates = (due(config_.training.val_step, step) || last) && stage_->validation() &&
                          stage_->validation_batches() > 0;
   const bool samples = (due(config_.observe.sample_step, step) || last) && hooks_.on_sample;
+  worker.best = false;
   worker.owes_checks =
       stopping && !time_is_up_ ? validates || samples : validates && !validate(worker, step);
   if (samples && !worker.owes_checks) make_samples(worker, step);
   worker.finished = !worker.owes_checks && (last || worker.early_stop.should_stop());
   const bool ends = stopping || worker.owes_checks || worker.finished;
-  if (saves || ends || due(config_.training.save_step, step)) save(worker, step);
+  if (saves || ends || worker.best || due(config_.training.save_step, step)) save(worker, step);
   return !ends;
 }
 
@@ -65,18 +70,31 @@ bool TrainRun::validate(Worker& worker, int64_t step) {
   const std::vector<std::string> names = worker.replica.learner().measures();
   // Sums, counts, and whether a rank gave up.
   at::Tensor all = at::zeros({3, static_cast<int64_t>(names.size())}, scope_options());
-  while (const std::optional<BatchLease> batch = validation_feed_->next(worker.rank)) {
-    if (stop_requested() != StopRequest::none) {
-      all[2].fill_(1);
-      validation_feed_->stop();
-      break;
+  at::Tensor tally = at::zeros({worker.replica.learner().tally()}, scope_options());
+  try {
+    while (const std::optional<BatchLease> batch = validation_feed_->next(worker.rank)) {
+      if (stop_requested() != StopRequest::none) {
+        all[2].fill_(1);
+        validation_feed_->stop();
+        break;
+      }
+      if (fault_ && fault_->kind == FaultKind::judge && fault_->strikes(worker.rank, step))
+        throw Error(ErrorKind::internal,
+                    fmt::format("fault on purpose at rank {}, behind step {}", worker.rank, step));
+      const Measured part = worker.replica.validate(**batch);
+      all[0] += part.sums;
+      all[1] += part.counts;
+      if (part.tally.defined()) tally += part.tally;
     }
-    const Measured part = worker.replica.validate(**batch);
-    all[0] += part.sums;
-    all[1] += part.counts;
+  } catch (...) {
+    validation_feed_->stop();  // the others would wait for batches behind our full queue
+    throw;
   }
   worker.replica.swap_average();
-  if (group(worker.rank)) group(worker.rank)->all_reduce(all, Reduce::sum)->wait();
+  if (group(worker.rank)) {
+    group(worker.rank)->all_reduce(all, Reduce::sum)->wait();
+    if (tally.numel() > 0) group(worker.rank)->all_reduce(tally, Reduce::sum)->wait();
+  }
   const at::Tensor seen = all.to(at::kCPU, at::kDouble);
   const at::Tensor means = seen[0] / seen[1].clamp_min(1e-9);
   const auto* values = means.const_data_ptr<double>();
@@ -87,11 +105,10 @@ bool TrainRun::validate(Worker& worker, int64_t step) {
   if (given_up) return false;
   const int64_t from = stage_->compared_from();
   if (step >= from) worker.early_stop.forget_before(from);
-  const bool best = worker.early_stop.validated(step, values[0]);
+  worker.best = worker.early_stop.validated(step, values[0]);
   if (worker.rank != 0) return true;
   const EarlyStopState& stopping = worker.early_stop.state();
-  best_at_last_validation_ = best;
-  if (best) state_.best_loss = values[0], state_.best_step = step;
+  if (worker.best) state_.best_loss = values[0], state_.best_step = step;
   if (std::isfinite(stopping.counted)) state_.counted_loss = stopping.counted;
   state_.validations_without_gain = stopping.waited;
   result_.validation_loss = values[0];
@@ -103,8 +120,16 @@ bool TrainRun::validate(Worker& worker, int64_t step) {
   StepReport report{
       .step = step, .total_steps = total_steps_, .validation = true, .loss = values[0]};
   for (size_t i = 1; i < names.size(); ++i) report.terms.emplace_back(names[i], values[i]);
+  for (const auto& term : worker.replica.learner().read_tally(tally.to(at::kCPU)))
+    report.terms.push_back(term);
   hooks_.on_step(report);
   return true;
+}
+
+std::vector<int64_t> TrainRun::divisions() const {
+  std::vector<int64_t> all;
+  for (const auto& replica : replicas_) all.push_back(replica->divisions());
+  return std::ranges::max(all) > 1 ? all : std::vector<int64_t>();
 }
 
 void TrainRun::make_samples(Worker& worker, int64_t step) {
@@ -154,10 +179,12 @@ void TrainRun::save(Worker& worker, int64_t step) {
   state_.finished = worker.finished;
   state_.owes_checks = worker.owes_checks;
   state_.last_loss = result_.last_loss;
-  const bool best = best_at_last_validation_ || !stage_->validation();
-  best_at_last_validation_ = false;
+  state_.seconds = seconds();
+  state_.divisions = divisions();
+  const bool best = worker.best || !stage_->validation();
   writer_.save(worker.replica, [this, state = state_, best](Checkpoint checkpoint) {
     checkpoint.state = state;
+    checkpoint.state.finished = false;  // until the model is written: see write_model
     if (fault_ && fault_->kind == FaultKind::disk && fault_->strikes(0, state.step)) {
       throw Error(ErrorKind::io, fmt::format("`{}` cannot be written: no space left on device, on "
                                              "purpose",
@@ -169,30 +196,32 @@ void TrainRun::save(Worker& worker, int64_t step) {
   });
 }
 
-// The state in which a step fails, and the batch it failed on: as skipped steps change nothing, the
-// weights are those of the first of them.
+// A run's folder that goes on with the step that failed: as steps that are left out change nothing,
+// and a part that was left out too often takes none any more (VerdictRule::most_bad), its weights
+// are those the step had, however much later the host hears of it.
 void TrainRun::write_dump(Worker& worker, int64_t step) {
   try {
     const std::filesystem::path folder = folder_.path() / fmt::format("bad-step-{}", step);
     writer_.wait();
-    NamedTensors batch;
-    if (worker.batch) {
-      const std::vector<at::Tensor>& fields = (*worker.batch)->fields;
-      for (size_t i = 0; i < fields.size(); ++i)
-        batch.emplace_back(fmt::format("field.{}", i), fields[i].to(at::kCPU).contiguous());
-    }
     writer_.save(worker.replica, [&](Checkpoint checkpoint) {
       checkpoint.state = state_;
-      checkpoint.state.step = step;
+      checkpoint.state.step = step - 1;
+      checkpoint.state.next_batch = (step - 1) * plan_.accumulation;
+      checkpoint.state.finished = checkpoint.state.owes_checks = false;
       RunFolder(folder).save(checkpoint, false, 1);
-      if (!batch.empty()) write_safetensors(folder / "batch.safetensors", batch);
     });
     writer_.wait();
-    log_warning("weights, optimizer and batch of that moment are in `{}`{}", folder.string(),
-                config_.training.enable_eager_debug
-                    ? ""
-                    : "; the same command with training.enable_eager_debug=true names the first "
-                      "tensor that is not a number");
+    std::vector<std::string> clips;
+    for (int64_t i = 0; i < plan_.accumulation; ++i)
+      for (const std::string& clip : stage_->clips_of((step - 1) * plan_.accumulation + i))
+        clips.push_back(clip);
+    if (!clips.empty()) write_file_atomically(folder / "clips.txt", join(clips, "\n") + "\n");
+    log_warning(
+        "`{}` begins at step {}{}: the same command with --checkpoint-dir {}{}", folder.string(),
+        step, clips.empty() ? "" : ", and lists its clips in clips.txt", folder.string(),
+        config_.training.enable_eager_debug
+            ? " takes it again"
+            : " training.enable_eager_debug=true names the first tensor that is not a number");
   } catch (const std::exception& error) {
     log_warning("the state of the failing step could not be written: {}", error.what());
   }

@@ -18,16 +18,6 @@
 namespace tandem {
 namespace {
 
-// What must be the same for a checkpoint to be continued, in words.
-std::string fingerprint_of(const Config& config) {
-  std::string text = fmt::format(
-      "stage={} size={} seed={} batch_size={} accumulation={} data={}", config.training.stage,
-      config.model.size, config.training.seed, config.data.batch_size,
-      config.training.gradient_accumulation_steps, config.data.train_data.value_or(""));
-  if (config.model.pretrained) text += " pretrained=" + *config.model.pretrained;
-  return text;
-}
-
 bool is_numeric(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -38,7 +28,22 @@ bool is_numeric(const std::exception_ptr& failure) {
   }
 }
 
+// Steps that take all batches of the epochs; the last one begins the next epoch where they do not
+// come out even.
+int64_t steps_of_epochs(int64_t epochs, int64_t batches, int64_t accumulation) {
+  return (epochs * batches + accumulation - 1) / accumulation;
+}
+
 }  // namespace
+
+std::string run_fingerprint(const Config& config) {
+  std::string text = fmt::format(
+      "stage={} size={} seed={} batch_size={} accumulation={} data={}", config.training.stage,
+      config.model.size, config.training.seed, config.data.batch_size,
+      config.training.gradient_accumulation_steps, config.data.train_data.value_or(""));
+  if (config.model.pretrained) text += " pretrained=" + *config.model.pretrained;
+  return text;
+}
 
 TrainRun::TrainRun(const Config& config, const TrainHooks& hooks, const TrainOptions& options)
     : config_(config),
@@ -52,7 +57,7 @@ TrainRun::TrainRun(const Config& config, const TrainHooks& hooks, const TrainOpt
 }
 
 TrainResult TrainRun::run() {
-  const std::string fingerprint = fingerprint_of(config_);
+  const std::string fingerprint = run_fingerprint(config_);
   const RunChoice choice =
       choose_run_folder(config_.paths.checkpoint_dir, options_.fresh, fingerprint);
   set_precision(config_.training.precision, config_.training.deterministic);
@@ -63,27 +68,33 @@ TrainResult TrainRun::run() {
     const DeviceScope scope(device);
     stage_->check_device(device);
   }
-  const int64_t steps_an_epoch =
-      std::max<int64_t>(1, stage_->batches_an_epoch() / plan_.accumulation);
-  total_steps_ = config_.training.max_steps.value_or(config_.training.epochs * steps_an_epoch);
-  schedule_ = schedule_options(config_.training, steps_an_epoch);
+  const int64_t batches = stage_->batches_an_epoch();
+  total_steps_ = config_.training.max_steps.value_or(
+      steps_of_epochs(config_.training.epochs, batches, plan_.accumulation));
+  schedule_ = schedule_options(
+      config_.training, static_cast<double>(batches) / static_cast<double>(plan_.accumulation));
   schedule_.peak = plan_.learning_rate;
   open_folder(choice, fingerprint);
   announce_pipeline(plan_);
   announce_model_place(plan_);
   create_replicas();
   announce_step(plan_, config_);
-  if (hooks_.on_start) hooks_.on_start(folder_.path().string(), state_.step, total_steps_);
-  show_plan();
   result_.folder = folder_.path().string();
   result_.first_step = result_.last_step = state_.step;
-  const int64_t patience = config_.training.early_stop_patience;
-  const bool stopped_early = patience > 0 && state_.validations_without_gain >= patience;
-  if (!state_.owes_checks && (state_.step >= total_steps_ || stopped_early)) {
-    log_info("nothing to do: `{}` has all {} steps", result_.folder, state_.step);
+  result_.last_loss = state_.last_loss;
+  if (!state_.owes_checks && is_at_its_end()) {
     result_.already_finished = true;
+    if (state_.finished) {
+      log_info("nothing to do: `{}` has all {} steps", result_.folder, state_.step);
+    } else {
+      log_info("`{}` has all {} steps, but was stopped before its model was written",
+               result_.folder, state_.step);
+      write_model();
+    }
     return result_;
   }
+  if (hooks_.on_start) hooks_.on_start(folder_.path().string(), state_.step, total_steps_);
+  show_plan();
   start_feed();
   run_threads();
   if (hooks_.on_feed) hooks_.on_feed({});
@@ -111,18 +122,40 @@ void TrainRun::finish() {
                     interrupted ? "interrupted" : "terminated", state_.step, result_.folder))
         .hint("the same command goes on from there");
   }
-  // The best state, if one was found, is what people want to use.
+  write_model();
+}
+
+// The best state, if one was found, is what people want to use. The run is finished when it is
+// there: one that was killed before writes it when it is started again.
+void TrainRun::write_model() {
   const std::optional<Checkpoint> best = folder_.load_best();
   if (!best) return;
+  FolderDraft draft(folder_.path() / "model");
   stage_->export_model(best->average.empty() ? best->weights : best->average, best->buffers,
-                       (folder_.path() / "model").string());
+                       draft.path().string());
+  if (!std::filesystem::is_empty(draft.path())) draft.commit();
+  folder_.mark_finished();
+  const std::string model = (folder_.path() / "model").string();
+  if (config_.training.stage == "gpt" || config_.training.stage == "decoder")
+    log_info("the voice is in `{}`: tandem synthesize --model {}", model, model);
 }
+
+bool TrainRun::is_at_its_end() const {
+  const TrainingConfig& training = config_.training;
+  const int64_t patience = training.early_stop_patience;
+  return state_.step >= total_steps_ ||
+         (patience > 0 && state_.validations_without_gain >= patience) ||
+         (training.max_minutes && state_.seconds >= *training.max_minutes * 60);
+}
+
+double TrainRun::seconds() const { return seconds_before_ + seconds_since(started_); }
 
 void TrainRun::show_plan() {
   PlanRows rows = plan_rows(plan_, config_, replicas_.front()->bytes_by_part());
   for (const auto& fact : stage_->facts()) rows.push_back(fact);
   rows.emplace_back("steps an epoch",
-                    fmt::format("{}", stage_->batches_an_epoch() / plan_.accumulation));
+                    fmt::format("{:.4g}", static_cast<double>(stage_->batches_an_epoch()) /
+                                              static_cast<double>(plan_.accumulation)));
   for (const auto& [name, value] : rows) log_info("  {:<20} {}", name, value);
   if (hooks_.on_plan) hooks_.on_plan(rows);
 }
@@ -168,10 +201,14 @@ void TrainRun::create_replicas() {
     replicas_.push_back(std::make_unique<Replica>(*devices[rank],
                                                   stage_->make_learner(*devices[rank]),
                                                   config_.training, group(static_cast<int>(rank))));
-    if (checkpoint) replicas_.back()->load(*checkpoint);
+    if (!checkpoint) continue;
+    replicas_.back()->load(*checkpoint);
+    if (rank < checkpoint->state.divisions.size())
+      replicas_.back()->divide(checkpoint->state.divisions[rank]);
   }
   if (checkpoint) {
     state_ = checkpoint->state;
+    seconds_before_ = state_.seconds;
     log_info("run folder: {}, goes on after step {} (loss {:.4f})", folder_.path().string(),
              state_.step, state_.last_loss);
   } else {
@@ -231,8 +268,12 @@ void TrainRun::run_threads() {
           alone_failed_ = true;
           alone_changed_.notify_all();
         }
-        // The others need not wait for the timeout; numbers that are none they all see themselves.
-        if (!groups_.empty() && !is_numeric(failures_[at_rank])) groups_[at_rank].reset();
+        // Numbers that are none all ranks see themselves. Else the others need not wait: not for
+        // the timeout of a collective, nor for batches that our full queue holds up.
+        if (is_numeric(failures_[at_rank])) return;
+        rank_failed_ = true;
+        if (!groups_.empty()) groups_[at_rank].reset();
+        feed_->stop();
       }
     });
   }

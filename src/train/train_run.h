@@ -17,6 +17,7 @@
 #include "train/faults.h"
 #include "train/loss_reader.h"
 #include "train/memory_watch.h"
+#include "train/nan_watch.h"
 #include "train/plan.h"
 #include "train/replica.h"
 #include "train/rules/early_stop.h"
@@ -27,6 +28,9 @@
 #include "util/signals.h"
 
 namespace tandem {
+
+// What must be the same for a checkpoint to be continued, in words.
+std::string run_fingerprint(const Config& config);
 
 class TrainRun {
  public:
@@ -40,6 +44,9 @@ class TrainRun {
   void start_feed();
   void run_threads();
   void finish();
+  void write_model();
+  bool is_at_its_end() const;
+  double seconds() const;  // this run has taken, with those before it was resumed
   void throw_root_cause() const;
   std::vector<LogicalDevice*> model_devices() const;
 
@@ -56,9 +63,12 @@ class TrainRun {
   // False: it was given up, as the run was asked to stop.
   bool validate(Worker& worker, int64_t step);
   void make_samples(Worker& worker, int64_t step);
+  // Throws what the first of all ranks found.
+  void check_numbers(int rank, const std::optional<NanWatch::Found>& found);
   void check_replicas(int rank, int64_t step);
   void save(Worker& worker, int64_t step);
   void write_dump(Worker& worker, int64_t step);
+  std::vector<int64_t> divisions() const;  // by rank; empty: nobody's batches are cut
   // The ranks other than 0 wait until it has done `work`.
   void alone(int rank, const std::function<void()>& work);
   Communicator* group(int rank) const {
@@ -90,12 +100,15 @@ class TrainRun {
   std::atomic<int64_t> stop_after_{INT64_MAX};
   std::atomic<bool> time_is_up_{false};  // written and read as stop_after_ is
   Clock::time_point started_ = Clock::now();
-  bool best_at_last_validation_ = false;
+  double seconds_before_ = 0;  // of the runs this one continues
+  std::atomic<bool> rank_failed_{false};
   std::mutex alone_mutex_;
   std::condition_variable alone_changed_;
   int64_t alone_done_ = 0;
   bool alone_failed_ = false;
   std::vector<int64_t> alone_seen_;  // by rank
+  std::mutex nan_mutex_;
+  std::optional<NanWatch::Found> first_nan_;
   TrainResult result_;
 };
 

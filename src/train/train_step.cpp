@@ -22,12 +22,13 @@ void TrainRun::work(int rank) {
   Worker worker(*this, rank);
   const auto& training = config_.training;
   int64_t step = state_.step + 1;
+  const bool owes_checks = state_.owes_checks, was_last = is_at_its_end();
   try {
     if (training.check_replicas > 0) check_replicas(rank, step - 1);
     bool goes_on = true;
-    if (state_.owes_checks) {
+    if (owes_checks) {
       if (group(rank)) group(rank)->barrier();  // until all have read the state
-      goes_on = check(worker, step - 1, step > total_steps_, /*saves=*/true);
+      goes_on = check(worker, step - 1, was_last, /*saves=*/true);
     }
     for (; goes_on && step <= total_steps_; ++step) {
       if (!take_step(worker, step)) return;
@@ -37,7 +38,8 @@ void TrainRun::work(int rank) {
     }
     worker.reader.drain();
   } catch (const Error& error) {
-    if (rank == 0 && error.kind() == ErrorKind::numeric) write_dump(worker, step);
+    if (rank == 0 && error.kind() == ErrorKind::numeric)
+      write_dump(worker, worker.guard.in_a_row() > 0 ? worker.guard.last_bad() : step);
     throw;
   }
 }
@@ -46,7 +48,7 @@ void TrainRun::work(int rank) {
 void TrainRun::decide_stop(int64_t step) {
   if (stop_after_ <= step) return;
   const auto& limit = config_.training.max_minutes;
-  const bool up = limit && seconds_since(started_) >= *limit * 60;
+  const bool up = limit && seconds() >= *limit * 60;
   if (up) time_is_up_ = true;
   if (up || stop_requested() != StopRequest::none) stop_after_ = step;
 }
@@ -77,6 +79,7 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
     const Event asked = stream.record_time();
     std::optional<BatchLease> batch = feed_->next(rank);
     timed.waits.emplace_back(asked, stream.record_time());
+    if (!batch && rank_failed_) throw Error(ErrorKind::peer, "another rank failed");
     if (!batch) throw Error(ErrorKind::internal, "the feed ended before the run did");
     if (rank == 0) decide_stop(step);
     worker.batch.emplace(std::move(*batch));
@@ -85,7 +88,8 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
   std::optional<NanWatch> watch;
   if (config_.training.enable_eager_debug) watch.emplace(worker.replica.learner().phases(), step);
   const at::Tensor values = worker.replica.step(request);
-  if (watch) watch->check();
+  if (is(FaultKind::flip)) worker.replica.damage();
+  if (watch) check_numbers(rank, watch->found());
   watch.reset();
   timed.ended = stream.record_time();
   worker.reader.push(values, [this, &worker, step, timed](const std::vector<double>& v) {
@@ -93,6 +97,22 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
   });
   if (rank == 0 && memory_ && due(config_.observe.memory_step, step)) memory_->report(step);
   return true;
+}
+
+// What one rank's pass made, the others meet in their sums: the first find is the one that tells.
+void TrainRun::check_numbers(int rank, const std::optional<NanWatch::Found>& found) {
+  {
+    const std::lock_guard lock(nan_mutex_);
+    if (found && (!first_nan_ || found->when < first_nan_->when)) first_nan_ = found;
+  }
+  if (group(rank)) group(rank)->barrier();
+  std::optional<NanWatch::Found> first;
+  {
+    const std::lock_guard lock(nan_mutex_);
+    first = first_nan_;
+  }
+  if (group(rank)) group(rank)->barrier();  // before anybody looks at the next step
+  if (first) throw NanWatch::error(*first);
 }
 
 void TrainRun::note_step(Worker& worker, int64_t step, const std::vector<double>& values,

@@ -13,7 +13,7 @@ struct TrainRun::Worker {
       : rank(at_rank),
         replica(run.replica(at_rank)),
         reader(replica.device()),
-        guard({.max_bad_steps = run.config_.training.max_bad_steps,
+        guard({.max_bad_steps = bad_steps_allowed(run.config_.training),
                .spike_factor = run.config_.training.spike_factor}),
         early_stop({.patience = run.config_.training.early_stop_patience},
                    {.best = run.state_.best_loss.value_or(INFINITY),
@@ -30,6 +30,7 @@ struct TrainRun::Worker {
   std::optional<BatchLease> batch;  // the last one, until the next is asked for
   bool finished = false;            // nothing is left to do
   bool owes_checks = false;         // see RunState
+  bool best = false;                // the validation behind the last step was the best so far
 };
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 
 #include "checkpoint/tensor_writing.h"
 #include "models/xtts/xtts_folder.h"
+#include "nn/checksum.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "text/tokenizer.h"
@@ -40,6 +41,14 @@ NamedTensors tensors_of(const std::function<void(const VisitParameter&)>& visit)
 }
 
 }  // namespace
+
+std::string mark_of(const std::function<void(const VisitParameter&)>& visit) {
+  std::vector<at::Tensor> tensors;
+  visit([&](const std::string&, at::Tensor& tensor) {
+    if (tensor.defined()) tensors.push_back(tensor);
+  });
+  return fmt::format("{:016x}", static_cast<uint64_t>(checksum(tensors).item<int64_t>()));
+}
 
 std::set<std::string> trained_stages(const fs::path& folder) {
   const fs::path file = folder / "trained.json";

@@ -36,6 +36,9 @@ VoiceParts open_voice_parts(const Config& config);
 // Error(config) when its codes are not those the GPT speaks.
 void fit_dvae(VoiceParts& parts);
 
+// Tells weights apart: 16 digits of the bits of what is visited.
+std::string mark_of(const std::function<void(const VisitParameter&)>& visit);
+
 // What trained.json of a folder says.
 std::set<std::string> trained_stages(const std::filesystem::path& folder);
 

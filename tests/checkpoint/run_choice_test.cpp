@@ -55,6 +55,26 @@ TEST_F(RunChoiceTest, AnExplicitFinishedFolderIsResumedToo) {
   EXPECT_TRUE(choose(add_run("mine", "f", true), false).resumes) << "more steps may be asked for";
 }
 
+// A run of several parts, as `--stage all` makes.
+TEST_F(RunChoiceTest, ARunOfPartsGoesOnUntilAllAreFinished) {
+  const std::vector<std::string> parts = {"dvae", "gpt"};
+  const auto choose_whole = [&](const std::string& wanted, bool fresh) {
+    return choose_run_folder(wanted, fresh, "f", scratch_.path(), parts);
+  };
+  const fs::path whole = scratch_ / "whole";
+  add_run("whole/dvae", "f", true);
+  EXPECT_EQ(choose_whole("", false).path, whole) << "the second part has not begun";
+  EXPECT_TRUE(choose_whole("", false).resumes);
+  add_run("whole/gpt", "g", false);
+  EXPECT_EQ(choose_whole("", false).path, whole);
+  EXPECT_TRUE(is_new(choose_whole("", true)));
+  EXPECT_TRUE(choose_whole(whole, false).resumes);
+  EXPECT_EQ(choose_whole(whole, true).path, scratch_ / "whole-2");
+  RunFolder(whole / "gpt").mark_finished();
+  EXPECT_TRUE(is_new(choose_whole("", false)));
+  EXPECT_TRUE(is_new(choose("", false))) << "a run without parts is another";
+}
+
 TEST_F(RunChoiceTest, FreshNeverGoesOverAUsedFolder) {
   const fs::path used = add_run("mine", "f", false);
   EXPECT_EQ(choose(used, true).path, scratch_ / "mine-2");

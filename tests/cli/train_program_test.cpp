@@ -1,12 +1,16 @@
 // Real runs of the program: progress lines, resume, signals, faults, logs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <thread>
 
 #include "support/byte_training.h"
 #include "support/program.h"
+#include "util/atomic_file.h"
+#include "util/text.h"
 
 namespace tandem {
 namespace {
@@ -45,6 +49,37 @@ TEST(TrainProgram, WarmsUpTrainsAndResumes) {
   for (const char* name : {"config.yaml", "metrics.jsonl", "latest", "best", "step-30"}) {
     EXPECT_TRUE(std::filesystem::exists(folder / "run" / name)) << name;
   }
+}
+
+// A run that was stopped in its last validation.
+TEST(TrainProgram, ShowsWhatItMakesUpFor) {
+  TestFolder folder;
+  const auto command = byte_training(folder / "run", "4", {"--simulate-gpus", "1"});
+  ASSERT_EQ(run_program(command).code, 0);
+  const auto metrics = folder / "run" / "metrics.jsonl", state = folder / "run/latest/state.json";
+  const auto validations = [&] {
+    return std::ranges::count_if(metrics_of(folder / "run"),
+                                 [](const auto& line) { return line["split"] == "val"; });
+  };
+  ASSERT_EQ(validations(), 1);
+  std::string kept;
+  for (const std::string& line : split(read_file(metrics), '\n'))
+    if (!line.empty() && line.find("\"val\"") == std::string::npos) kept += line + "\n";
+  write_file_atomically(metrics, kept);
+  std::string text = std::regex_replace(read_file(state), std::regex("\"owes_checks\": false"),
+                                        "\"owes_checks\": true");
+  text = std::regex_replace(text, std::regex("\"finished\": true"), "\"finished\": false");
+  write_file_atomically(state, text);
+  const ProgramRun again = run_program(command);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(validations(), 1);
+  EXPECT_NE(again.out.find("done: what was left to do behind the last step, validation "),
+            std::string::npos)
+      << again.out;
+  const std::string now = read_file(state);
+  EXPECT_NE(now.find("\"finished\": true"), std::string::npos) << now;
+  EXPECT_EQ(now.find("\"last_loss\": 0.0"), std::string::npos) << now;
+  EXPECT_EQ(run_program(command).out.find("done: "), std::string::npos) << "nothing is left";
 }
 
 TEST(TrainProgram, SaysAtTheStartWhatItWillDo) {

@@ -76,7 +76,8 @@ TEST(GpuAdamW, GivesWhatTheCpuGives) {
 // Verdicts over a training that spikes, stays high, is not finite, and has parts without gradients.
 TEST(GpuStepVerdict, DecidesWhatTheCpuDecides) {
   IN_CHILD({
-    const VerdictRule rule{.average_decay = 0.99, .largest_norm = 1, .spike_factor = 3, .least = 5};
+    const VerdictRule rule{
+        .average_decay = 0.99, .largest_norm = 1, .spike_factor = 3, .least = 5, .most_bad = 5};
     VerdictMemory cpu(at::kCPU, 12), gpu(at::Device(at::kCUDA, 0), 12);
     for (int step = 0; step < 120; ++step) {
       double size = 1 + 0.5 * std::sin(step * 1.7);
@@ -84,6 +85,7 @@ TEST(GpuStepVerdict, DecidesWhatTheCpuDecides) {
       if (step % 31 == 3) size = NAN;
       if (step % 17 == 5) size = 0;
       if (step > 80) size *= 100;
+      if (step > 105 && step < 112) size = NAN;  // behind these no step is taken
       at::Tensor values[2];
       at::Tensor outcomes[2];
       for (const bool on_gpu : {false, true}) {
@@ -108,6 +110,8 @@ TEST(GpuStepVerdict, DecidesWhatTheCpuDecides) {
     EXPECT_EQ(cpu.steps.item<double>(), gpu.steps.item<double>());
     EXPECT_EQ(cpu.count.item<int64_t>(), gpu.count.item<int64_t>());
     EXPECT_EQ(cpu.spikes.item<int64_t>(), gpu.spikes.item<int64_t>());
+    EXPECT_EQ(cpu.bad.item<int64_t>(), 14);
+    EXPECT_EQ(gpu.bad.item<int64_t>(), 14);
     EXPECT_TRUE(at::allclose(cpu.norms, gpu.norms.cpu(), 2e-4));
   });
 }

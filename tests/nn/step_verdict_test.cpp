@@ -75,6 +75,16 @@ TEST(StepVerdict, TakesNormsThatStayHighForTheNewUsual) {
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(watch.judges(INFINITY)) << i;
 }
 
+// The host hears of them some steps later: until then nothing may move.
+TEST(StepVerdict, TakesNoStepBehindTooManyBadOnes) {
+  Watched watch({.most_bad = 3});
+  for (const float norm : {1.0f, NAN, NAN, 1.0f, NAN, NAN})
+    EXPECT_EQ(watch.judges(norm), norm == 1);
+  EXPECT_TRUE(watch.judges(2)) << "two in a row are not too many";
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(watch.judges(NAN));
+  for (int i = 0; i < 8; ++i) EXPECT_FALSE(watch.judges(1)) << i;
+}
+
 TEST(StepVerdict, TakesAnEvenCountsLowerMiddle) {
   Watched watch({.spike_factor = 2, .least = 4}, 4);
   for (const double norm : {4.0, 1.0, 3.0, 2.0}) watch.judges(norm);

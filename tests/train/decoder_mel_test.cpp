@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "audio/signal/resample.h"
+#include "checkpoint/safetensors.h"
 #include "models/xtts_values.h"
 #include "nn/tensors.h"
 #include "train/stages/gan_losses.h"
@@ -77,6 +78,15 @@ TEST(MelDistance, CepstralDistortionOfARippleIsItsHeight) {
   EXPECT_NEAR(distortion(a + 0.3 * ripple(13)), 10 / std::log(10) * std::sqrt(2) * 0.3, 1e-4);
   EXPECT_NEAR(distortion(a + 0.3 * ripple(14)), 0, 1e-4);
   EXPECT_NEAR(distortion(a + 2), 0, 1e-4);
+}
+
+TEST(MelDistance, CepstralDistortionIsThatOfScipy) {
+  const SafetensorsFile file =
+      read_safetensors(TANDEM_SOURCE_DIR "/tests/train/fixtures/quality.safetensors");
+  const auto& given = file.tensors;
+  const at::Tensor found =
+      cepstral_distortion(given.at("first"), given.at("second"), given.at("lengths") * 256, 256);
+  EXPECT_LT(number((found - given.at("distortion")).abs().max()), 1e-4);
 }
 
 TEST(MelDistance, SpectralDistanceGrowsWithWhatIsWrong) {

@@ -62,7 +62,7 @@ Usage usage_after(int64_t steps, int64_t revive_every) {
     terms = learner.add_gradients(0, sounds(step, 24), step_values(step));
     if (step > steps - 20) counts += learner.sums()[0].slice(0, 0, 32);
     adam(learner, moments, step, 8e-3);
-    learner.finish_step(step_values(step));
+    learner.finish_step(step_values(step), taken());
   }
   const at::Tensor share = counts / counts.sum();
   return {number((share * share.clamp_min(1e-12).log()).sum().neg().exp()), number(terms[1])};
@@ -101,7 +101,7 @@ TEST(Codebook, StartsFromVectorsOfTheFirstBatches) {
   EXPECT_EQ(number(codebook.dead().sum()), 16);
   const at::Tensor vectors = values("vectors", {64, 4});
   codebook.add(chosen(vectors, codebook), step_values(1));
-  codebook.update(step_values(1));
+  codebook.update(step_values(1), taken());
   const at::Tensor near = (vectors.t().unsqueeze(2) - codebook.embed().unsqueeze(1))
                               .square()
                               .sum(0)  // [vectors, codes]
@@ -123,7 +123,7 @@ TEST(Codebook, RevivesOnTimeOnlyAndOnlyTheDead) {
     const at::Tensor vectors =
         embed.t().index_select(0, at::tensor({0, 1, 2, 3, 4, 6, 7, 0})) + 0.01;
     codebook.add(chosen(vectors, codebook), step_values(step));
-    codebook.update(step_values(step));
+    codebook.update(step_values(step), taken());
     const at::Tensor moved = (codebook.embed() - embed).abs().amax(0);
     EXPECT_EQ(number(moved[5]) > 0.05, step == 60) << step;
     moved[5] = 0;
@@ -136,9 +136,9 @@ TEST(Codebook, OtherSeedsAndStepsChooseOtherVectors) {
   const auto revived = [](int64_t step, uint64_t seed) {
     Codebook codebook(values("book", {4, 16}, 1, 50), {}, {}, {});
     StepValues now = step_values(step);
-    now.seed = seed;
+    now.run_seed = seed;
     codebook.add(chosen(values("vectors", {64, 4}), codebook), now);
-    codebook.update(now);
+    codebook.update(now, taken());
     return codebook.embed().clone();
   };
   EXPECT_TRUE(same_bits(revived(1, 5), revived(1, 5)));
@@ -154,7 +154,7 @@ TEST(Codebook, LeavesCodesNobodyChoosesWhereTheyAre) {
     const at::Tensor vectors = embed.t().slice(0, 0, 4).contiguous();
     for (int64_t step = 1; step <= 40; ++step) {
       codebook.add(chosen(vectors, codebook), step_values(step));
-      codebook.update(step_values(step));
+      codebook.update(step_values(step), taken());
     }
     const at::Tensor moved = (codebook.embed() - embed).abs().slice(1, 4);
     EXPECT_EQ(number(moved.max()) < 0.02, keeps);
@@ -166,15 +166,46 @@ TEST(Codebook, AnEmptyOrBrokenStepChangesNothing) {
     Codebook codebook(values("book", {4, 8}), at::ones({8}), {}, {.revive_every = every});
     const at::Tensor embed = codebook.embed().clone();
     const at::Tensor sizes = named(codebook, "codebook.cluster_size").clone();
-    codebook.update(step_values(20));
+    codebook.update(step_values(20), taken());
     at::Tensor vectors = values("vectors", {6, 4});
     vectors[2][1] = std::numeric_limits<float>::quiet_NaN();
     codebook.add(chosen(vectors, codebook), step_values(40));
-    codebook.update(step_values(40));
+    codebook.update(step_values(40), taken());
     EXPECT_TRUE(same_bits(codebook.embed(), embed));
     EXPECT_TRUE(same_bits(named(codebook, "codebook.cluster_size"), sizes));
     EXPECT_EQ(number(codebook.sums()[0].abs().max()), 0) << "the next step is a good one again";
   }
+}
+
+TEST(Codebook, AStepThatWasLeftOutChangesNothing) {
+  Codebook codebook(values("book", {4, 16}, 1, 50), {}, {}, {});
+  const at::Tensor embed = codebook.embed().clone();
+  codebook.add(chosen(values("vectors", {64, 4}), codebook), step_values(1));
+  codebook.update(step_values(1), taken(false));
+  EXPECT_TRUE(same_bits(codebook.embed(), embed));
+  EXPECT_EQ(number(codebook.sums()[0].abs().max()), 0);
+}
+
+TEST(Codebook, RevivesTheSameWhateverReplicaHoldsTheVectors) {
+  const at::Tensor vectors = values("vectors", {64, 4});
+  const auto revived = [&](int64_t first_replica_rows) {
+    Codebook codebook(values("book", {4, 16}, 1, 50), {}, {}, {});
+    Codebook::Chosen all = chosen(vectors, codebook);
+    for (const auto& [from, to] :
+         {std::pair<int64_t, int64_t>{0, first_replica_rows}, {first_replica_rows, 64}}) {
+      StepValues of_replica = step_values(1);
+      of_replica.seed = static_cast<uint64_t>(from);  // each has one of its own
+      codebook.add({.vectors = all.vectors.slice(0, from, to),
+                    .codes = all.codes.slice(0, from, to),
+                    .real = all.real.slice(0, from, to),
+                    .tickets = all.tickets.slice(0, from, to),
+                    .whole = all.whole},
+                   of_replica);
+    }
+    codebook.update(step_values(1), taken());
+    return codebook.embed().clone();
+  };
+  EXPECT_LT(largest_difference(revived(64), revived(20)), 1e-5);
 }
 
 TEST(Codebook, ContinuesFromTheStatisticsOfAFile) {
@@ -183,7 +214,7 @@ TEST(Codebook, ContinuesFromTheStatisticsOfAFile) {
   // A step whose vectors are the codes themselves moves nothing.
   const at::Tensor vectors = embed.t().contiguous();
   codebook.add(chosen(vectors, codebook), step_values(1));
-  codebook.update(step_values(1));
+  codebook.update(step_values(1), taken());
   EXPECT_LT(largest_difference(codebook.embed(), embed), 1e-4);
 }
 

@@ -44,7 +44,7 @@ TEST(DvaeLearner, TrainsAsCoquiDoes) {
       const at::Tensor terms = learner.add_gradients(0, batch, step_values(step + 1));
       EXPECT_LT(relative(terms, expected.at(start + ".losses")[step]), 1e-4) << start << step;
       descend(learner, 0.02);
-      learner.finish_step(step_values(step + 1));
+      learner.finish_step(step_values(step + 1), taken());
       for (const char* name : {"embed", "cluster_size", "embed_avg"}) {
         const at::Tensor& truth = expected.at(start + "." + std::to_string(step) + "." + name);
         EXPECT_LT(relative(buffer_of(learner, name), truth), 1e-4) << start << step << name;
@@ -89,8 +89,8 @@ TEST(DvaeLearner, PaddingAndCompanyChangeNothing) {
     EXPECT_GT(number(gradient.abs().max()), 0) << name;
     EXPECT_LT(largest_difference(gradient, theirs.at(name)), 1e-5) << name;
   }
-  together.finish_step(step_values(1));
-  apart.finish_step(step_values(1));
+  together.finish_step(step_values(1), taken());
+  apart.finish_step(step_values(1), taken());
   for (const char* name : {"embed", "cluster_size", "embed_avg"})
     EXPECT_LT(largest_difference(buffer_of(together, name), buffer_of(apart, name)), 1e-5) << name;
 }
@@ -112,7 +112,8 @@ TEST(DvaeLearner, HalvesOfABatchSumToTheWhole) {
     const at::Tensor sums = left->sums()[0] + right->sums()[0];
     EXPECT_LT(relative(sums, one->sums()[0]), 1e-6) << step;
     for (Learner* learner : {left.get(), right.get()}) learner->sums()[0].copy_(sums);
-    for (Learner* learner : {one.get(), left.get(), right.get()}) learner->finish_step(values);
+    for (Learner* learner : {one.get(), left.get(), right.get()})
+      learner->finish_step(values, taken());
     EXPECT_EQ(number(one->sums()[0].abs().max()), 0) << "sums are cleared";
     for (const char* buffer : {"embed", "cluster_size", "embed_avg"}) {
       EXPECT_LT(relative(buffer_of(*left, buffer), buffer_of(*one, buffer)), 1e-6) << buffer;
@@ -197,7 +198,7 @@ TEST(DvaeLearner, NeverAsksTheDeviceForANumber) {
   {
     const DeviceScope scope(cpu);
     learner.add_gradients(0, batch, now);
-    learner.finish_step(now);
+    learner.finish_step(now, taken());
     learner.validate(batch);
   }
   const auto seen = cpu.operations().by_name();

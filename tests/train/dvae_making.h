@@ -47,8 +47,14 @@ inline Batch dvae_batch(const std::string& name, const std::vector<int64_t>& len
 }
 
 inline StepValues step_values(int64_t step, double scale = 1) {
-  return {.step = at::scalar_tensor(step, at::kLong), .scale = at::scalar_tensor(scale), .seed = 5};
+  return {.step = at::scalar_tensor(step, at::kLong),
+          .scale = at::scalar_tensor(scale),
+          .seed = 5,
+          .run_seed = 5};
 }
+
+// What the optimizer says of a step.
+inline at::Tensor taken(bool was = true) { return at::scalar_tensor(was ? 1.0 : 0.0); }
 
 // Zeroes in place of missing gradients, as the loop makes them.
 inline void clear_gradients(Learner& learner) {

@@ -46,7 +46,7 @@ void train(DvaeStage& stage, Learner& learner, int64_t steps) {
     clear_gradients(learner);
     learner.add_gradients(0, made_by(stage.batches(), step - 1), step_values(step));
     descend(learner, 0.05);
-    learner.finish_step(step_values(step));
+    learner.finish_step(step_values(step), taken());
   }
 }
 

@@ -116,13 +116,131 @@ TEST(Replicas, ReduceGradientsWhileTheBackwardPassRuns) {
   // A corpus has one reader.
   const std::vector<Batch> shares = {rows_from(corpus, 1, 0, 5, batch_size),
                                      rows_from(corpus, 1, 5, 5, batch_size)};
-  std::vector<std::thread> threads;
-  for (size_t rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] { step_on(*replicas[rank], 1, {shares[rank]}); });
-  for (auto& thread : threads) thread.join();
-  // Every bucket was on its way before the pass had ended.
+  for (int64_t step = 1; step <= 2; ++step) {
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < 2; ++rank)
+      threads.emplace_back([&, rank] { step_on(*replicas[rank], step, {shares[rank]}); });
+    for (auto& thread : threads) thread.join();
+    // Every bucket is on its way before the pass ends, once it is known that its shape passes.
+    if (step == 1) {
+      EXPECT_EQ(replicas[0]->reduced_early(), 0);
+    }
+  }
   EXPECT_GE(replicas[0]->reduced_early(), 1);
   EXPECT_EQ(replicas[0]->reduced_early(), replicas[1]->reduced_early());
+}
+
+// A pass in two pieces, each with a parameter that fills a bucket. The second runs out of memory
+// when it is told to, at a batch of more than one row.
+class TwoPieces final : public Learner {
+ public:
+  std::vector<Phase> phases() override {
+    return {{.name = "two", .tensors = {{"a", &a_}, {"b", &b_}}, .largest_norm = 0}};
+  }
+  std::vector<std::string> terms() const override { return {"loss"}; }
+  std::vector<std::string> measures() const override { return {"loss"}; }
+  std::vector<at::Tensor> sums() override { return {sums_}; }
+  void finish_step(const StepValues&, const at::Tensor& taken) override {
+    kept_ += sums_ * taken;
+    sums_.zero_();
+  }
+  int pieces(size_t) const override { return 2; }
+  size_t final_from(size_t, int piece) const override { return piece == 0 ? 1 : 0; }
+  at::Tensor add_gradients(size_t phase, const Batch& batch, const StepValues& values) override {
+    add_piece(phase, 0, batch, values);
+    return add_piece(phase, 1, batch, values);
+  }
+  at::Tensor add_piece(size_t, int piece, const Batch& batch, const StepValues&) override {
+    const at::NoGradGuard no_grad;
+    const at::Tensor sum = batch.fields[0].sum();
+    (piece == 0 ? b_ : a_).mutable_grad().add_(sum);
+    if (piece == 0) sums_ += sum;
+    if (piece == 1 && batch.fields[0].size(0) > 1 && std::exchange(fails, false))
+      throw Error(ErrorKind::memory, "no memory left, in the middle of a pass");
+    return sum.view({1});
+  }
+  Measured validate(const Batch& batch) override {
+    if (batch.fields[0].size(0) > 2) throw Error(ErrorKind::memory, "no memory for so many rows");
+    return {batch.fields[0].sum().view({1}), at::full({1}, batch.rows, at::kFloat), {}};
+  }
+  double kept() const { return kept_.item<double>(); }
+
+  bool fails = false;
+
+ private:
+  static constexpr int64_t more_than_a_bucket = 6'700'000;  // numbers
+  at::Tensor a_ = at::ones({more_than_a_bucket}), b_ = at::ones({more_than_a_bucket});
+  at::Tensor sums_ = at::zeros({}), kept_ = at::zeros({});
+};
+
+Batch two_rows(double first) {
+  return {.fields = {at::tensor({first, first + 1}, at::kFloat)}, .rows = 2, .whole_rows = 4};
+}
+
+TEST(Replicas, APassThatBreaksOffIsDoneAgainOrLeftOutByAll) {
+  const auto devices = simulate_devices(3);
+  const Config config = bytes_config();
+  const std::vector<LogicalDevice*> two(devices.begin(), devices.begin() + 2);
+  for (const int64_t broken : {1, 2}) {  // the step: before the shape has passed, and after
+    SCOPED_TRACE(broken);
+    auto group = make_in_process_group(two, std::chrono::seconds(60));
+    std::vector<TwoPieces*> learners;
+    const auto made = [&](LogicalDevice& device, Communicator* with) {
+      auto learner = std::make_unique<TwoPieces>();
+      learners.push_back(learner.get());
+      return std::make_unique<Replica>(device, std::move(learner), config.training, with);
+    };
+    std::vector<std::unique_ptr<Replica>> replicas;
+    for (size_t rank = 0; rank < 2; ++rank) replicas.push_back(made(*two[rank], group[rank].get()));
+    const auto alone = made(*devices[2], nullptr);
+    const bool left_out = broken == 2;
+    const Captured said = capture([&] {
+      for (int64_t step = 1; step <= 3; ++step) {
+        learners[1]->fails = step == broken;
+        std::vector<at::Tensor> outcomes(2);
+        std::vector<std::thread> threads;
+        for (size_t rank = 0; rank < 2; ++rank) {
+          threads.emplace_back([&, rank] {
+            outcomes[rank] = step_on(*replicas[rank], step, {two_rows(2.0 * rank + step)});
+          });
+        }
+        for (auto& thread : threads) thread.join();
+        const double was_taken = step == broken && left_out ? 0 : 1;
+        for (const at::Tensor& outcome : outcomes)
+          EXPECT_EQ(outcome[2].item<double>(), was_taken) << step;
+        EXPECT_EQ(value_of(replicas[0]->checksum()), value_of(replicas[1]->checksum())) << step;
+        if (was_taken == 0) continue;
+        Batch whole = two_rows(step);
+        whole.fields = {at::cat({two_rows(step).fields[0], two_rows(step + 2).fields[0]})};
+        whole.rows = 4;
+        step_on(*alone, step, {whole});
+      }
+    });
+    EXPECT_GE(replicas[0]->reduced_early(), 1);
+    EXPECT_EQ(replicas[1]->divisions(), 2);
+    EXPECT_EQ(replicas[0]->divisions(), 1);
+    EXPECT_LE(largest_difference(weights_of(*replicas[1]), weights_of(*alone)), 1e-6);
+    // What replicas add up beside the gradients is of steps that were taken, and each row once.
+    for (size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(learners[rank]->kept(), learners[2]->kept());
+    EXPECT_EQ(said.err.find("this step is left out") != std::string::npos, left_out) << said.err;
+  }
+}
+
+TEST(Replicas, ValidateInPartsWhatDoesNotFit) {
+  const auto devices = simulate_devices(1);
+  const Config config = bytes_config();
+  const DeviceScope scope(*devices[0]);
+  Replica replica(*devices[0], std::make_unique<TwoPieces>(), config.training, nullptr);
+  const Batch batch{.fields = {at::arange(7, at::kFloat)}, .rows = 6, .whole_rows = 6};
+  Measured found;
+  const Captured said = capture([&] {
+    for (int i = 0; i < 2; ++i) found = replica.validate(batch);
+  });
+  EXPECT_EQ(found.sums.item<double>(), 21);
+  EXPECT_EQ(found.counts.item<double>(), 6);
+  EXPECT_NE(said.err.find("validation is done in 4 parts"), std::string::npos) << said.err;
+  const Batch one_row{.fields = {at::zeros({1, 3})}, .rows = 1, .whole_rows = 1};
+  EXPECT_EQ(replica.validate(one_row).counts.item<double>(), 1);
 }
 
 TEST(Replicas, AccumulatedHalvesEqualTheWholeBatch) {

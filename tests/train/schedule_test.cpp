@@ -65,7 +65,7 @@ TEST(Schedule, IsFiniteAndBetweenZeroAndThePeakWhateverItIsAsked) {
                                         .lowest = 0,
                                         .first_cycle = cycle,
                                         .milestones = {10, 100},
-                                        .milestone_unit = cycle};
+                                        .milestone_unit = static_cast<double>(cycle)};
           for (const int64_t step : {int64_t{-5}, int64_t{0}, int64_t{1}, int64_t{2},
                                      int64_t{31500}, int64_t{41500}, int64_t{1} << 40, largest}) {
             const double rate = learning_rate_at(options, step, total);
@@ -131,6 +131,12 @@ TEST(Schedule, CountsCoquisMilestonesInEpochs) {
   EXPECT_EQ(learning_rate_at(options, 200, 0), 1);
   EXPECT_EQ(learning_rate_at(options, 201, 0), 0.5);
   EXPECT_EQ(learning_rate_at(options, 301, 0), 0.25);
+  // 167 batches, 84 a step: two epochs end within the fourth step, three with it.
+  const ScheduleOptions uneven = schedule_options(training, 167.0 / 84);
+  EXPECT_EQ(learning_rate_at(uneven, 4, 0), 1);
+  EXPECT_EQ(learning_rate_at(uneven, 5, 0), 0.5);
+  EXPECT_EQ(learning_rate_at(uneven, 6, 0), 0.5);
+  EXPECT_EQ(learning_rate_at(uneven, 7, 0), 0.25);
   training.milestones = "900000,2700000,5400000";  // Coqui's own: constant in practice
   EXPECT_EQ(learning_rate_at(schedule_options(training, 100), 5000000, 0), 1);
   training.compat = "none";

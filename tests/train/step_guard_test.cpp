@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tandem/config.h"
 #include "tandem/error.h"
 
 namespace tandem {
@@ -32,6 +33,22 @@ TEST(StepGuard, EndsTheRunAfterTooManyBadStepsInARow) {
     EXPECT_NE(error.hint().find("training.learning_rate"), std::string::npos);
   }
   EXPECT_EQ(guard.skipped(), 5);
+}
+
+// A scale that is far too high comes down by one step left out after another.
+TEST(StepGuard, AllowsHalfPrecisionToFindItsScale) {
+  TrainingConfig training{.max_bad_steps = 10};
+  EXPECT_EQ(bad_steps_allowed(training), 10);
+  training.precision = "fp16";
+  EXPECT_EQ(bad_steps_allowed(training), 34) << "24 halvings from 2^24 to 1";
+}
+
+TEST(StepGuard, KnowsTheLastBadStep) {
+  StepGuard guard({});
+  EXPECT_EQ(guard.last_bad(), 0);
+  guard.arrived(4, 2, NAN, false);
+  guard.arrived(5, 2, 1, true);
+  EXPECT_EQ(guard.last_bad(), 4);
 }
 
 TEST(StepGuard, NamesASpike) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "checkpoint/run_folder.h"
@@ -101,8 +102,8 @@ void in_own_process(const Body& body) {
 // Of the last checkpoint.
 int64_t trained_numbers(const std::string& folder) {
   int64_t count = 0;
-  for (const auto& [name, tensor] : RunFolder(folder).load_latest()->weights)
-    count += tensor.numel();
+  const Checkpoint saved = RunFolder(folder).load_latest().value();
+  for (const auto& [name, tensor] : saved.weights) count += tensor.numel();
   return count;
 }
 
@@ -295,6 +296,55 @@ TEST(VoiceTraining, RefusesEightBitProductsBeforeAnythingIsWritten) {
   }
   EXPECT_TRUE(sentence.starts_with("training.fp8_products=true is for a Hopper GPU")) << sentence;
   EXPECT_FALSE(std::filesystem::exists(corpus.folder / "gpt"));
+}
+
+TEST(VoiceTraining, WritesTheModelOfARunThatWasKilledBeforeItCould) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  const Config config = corpus.config("dvae", 2, "start");
+  run(config);
+  const auto folder = corpus.folder / "start";
+  const std::string whole = read_file(folder / "model/dvae.safetensors");
+  std::filesystem::remove(folder / "model/dvae.safetensors");  // half of it was there
+  write_file_atomically(
+      folder / "latest/state.json",
+      std::regex_replace(read_file(folder / "latest/state.json"), std::regex("\"finished\": true"),
+                         "\"finished\": false"));
+  EXPECT_TRUE(run(config).already_finished);
+  EXPECT_EQ(read_file(folder / "model/dvae.safetensors"), whole);
+  EXPECT_TRUE(RunFolder(folder).latest_state()->finished);
+}
+
+TEST(VoiceTraining, DoesNotGoOnWithCodesOfAnotherDvae) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  run(corpus.config("dvae", 2, "start"));
+  run(corpus.gpt_config(2, "gpt"));
+  Config other = corpus.config("dvae", 2, "other");
+  other.training.seed = 99;
+  run(other);
+  std::filesystem::copy_file(corpus.folder / "other/model/dvae.safetensors",
+                             corpus.folder / "start/model/dvae.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  const Error error = error_of([&] { run(corpus.gpt_config(4, "gpt")); });
+  EXPECT_EQ(error.kind(), ErrorKind::config);
+  EXPECT_NE(std::string(error.what()).find(" dvae="), std::string::npos) << error.what();
+}
+
+TEST(VoiceTraining, RecomputingChangesNothing) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  run(corpus.config("dvae", 2, "start"));
+  for (const int64_t rank : {0, 2}) {
+    Seen kept, again;
+    Config config = corpus.gpt_config(3, "kept" + std::to_string(rank));
+    config.training.lora_rank = rank;
+    run(config, &kept);
+    config.paths.checkpoint_dir = (corpus.folder / ("again" + std::to_string(rank))).string();
+    config.training.recompute = true;
+    run(config, &again);
+    EXPECT_EQ(kept.train, again.train) << rank;
+  }
 }
 
 TEST(VoiceTraining, LowRankAdditionsAreSavedApartAndMerged) {

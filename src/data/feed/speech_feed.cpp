@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 
@@ -77,6 +78,21 @@ std::vector<Bucket> buckets_of(const SpeechCorpus& corpus, const std::vector<int
   return buckets;
 }
 
+// With a batch's size in seconds, long clips are few.
+void check_replicas(const std::vector<Bucket>& buckets, const DataConfig& config,
+                    int64_t replicas) {
+  for (const Bucket& bucket : buckets) {
+    if (bucket.rows >= replicas) continue;
+    throw Error(
+        ErrorKind::config,
+        fmt::format("data.batch_seconds is {:g}: a batch of clips of {:.1f} s has {}, fewer "
+                    "than the {} replicas that share it",
+                    config.batch_seconds.value_or(0), bucket.seconds, bucket.rows, replicas))
+        .hint(fmt::format("use data.batch_seconds={:.0f} or more",
+                          std::ceil(bucket.seconds * static_cast<double>(replicas))));
+  }
+}
+
 BatchOrder order_of(const SpeechCorpus& corpus, BadFiles& bad, const DataConfig& config,
                     const SpeechFeedOptions& options) {
   const int sample_rate = sound_of(config, options).sample_rate;
@@ -97,8 +113,9 @@ BatchOrder order_of(const SpeechCorpus& corpus, BadFiles& bad, const DataConfig&
     log_info("{} of {} clips are left out, the model cannot take them ({})", left_out,
              corpus.index().size(), bad.summary());
   }
-  return {buckets_of(corpus, rows, config, options.bounds, sample_rate),
-          {.seed = options.seed, .shuffle = options.shuffle}};
+  std::vector<Bucket> buckets = buckets_of(corpus, rows, config, options.bounds, sample_rate);
+  check_replicas(buckets, config, options.replicas);
+  return {std::move(buckets), {.seed = options.seed, .shuffle = options.shuffle}};
 }
 
 SpeechCorpus open_corpus(const std::string& path, const DataConfig& config) {
@@ -182,6 +199,13 @@ SpeechFeed::SpeechFeed(const std::string& path, const DataConfig& config, uint64
                        const std::string& bad_list, bool on_host, bool shuffle)
     : SpeechFeed(path, config,
                  {.seed = seed, .bad_list = bad_list, .on_host = on_host, .shuffle = shuffle}) {}
+
+std::vector<std::string> SpeechFeed::clips_of(int64_t batch) const {
+  std::vector<std::string> files;
+  for (const int64_t clip : order.batch(batch).clips)
+    files.push_back(corpus.index().full_path(clip));
+  return files;
+}
 
 std::unique_ptr<SpeechFeed> open_training(const DataConfig& config, SpeechFeedOptions options) {
   options.side = config.val_data ? Side::all : Side::training;

@@ -24,6 +24,7 @@ struct SpeechFeedOptions {
   std::string bad_list = {};  // where clips that cannot be used are listed; empty: nowhere
   bool on_host = false;       // the CPU prepares
   bool shuffle = true;
+  int64_t replicas = 1;                     // that share a batch
   std::optional<SpeechOptions> sound = {};  // none: what the settings of `data` say
   ClipBounds bounds = {};
   // A part of the corpus: see rows_of_side. Clips out of bounds are listed once: the side that
@@ -40,6 +41,9 @@ struct SpeechFeed {
              const std::string& bad_list, bool on_host = false, bool shuffle = true);
   SpeechFeed(const SpeechFeed&) = delete;
   SpeechFeed& operator=(const SpeechFeed&) = delete;
+
+  // Files of a batch, in the order of its rows.
+  std::vector<std::string> clips_of(int64_t batch) const;
 
   SpeechCorpus corpus;
   BadFiles bad;

@@ -24,6 +24,18 @@ NormedVocoder::NormedVocoder(const Vocoder& folded) : shape_(folded) {
               });
 }
 
+int64_t NormedVocoder::count_parameters(const Vocoder::Size& size) {
+  Vocoder sized;
+  sized.size = size;
+  int64_t count = 0;
+  sized.list("", [&](const std::string& name, at::Tensor&, const Shape& shape, const TensorStart&) {
+    int64_t numbers = 1;
+    for (const int64_t side : shape) numbers *= side;
+    count += numbers + (is_normed(name) ? shape[0] : 0);
+  });
+  return count;
+}
+
 void NormedVocoder::visit(const std::string& prefix, const VisitParameter& visit) {
   for (Entry& entry : entries_) {
     if (!entry.scale.defined()) {

@@ -18,6 +18,9 @@ class NormedVocoder {
   // Copies of its tensors, on their device: scale |w|, direction w.
   explicit NormedVocoder(const Vocoder& folded);
 
+  // Numbers that are trained: those of a folded one, and a scale a channel.
+  static int64_t count_parameters(const Vocoder::Size& size);
+
   // `ups.0.parametrizations.weight.original0` (scale), `….original1` (direction), `ups.0.bias`, …
   void visit(const std::string& prefix, const VisitParameter& visit);
 

@@ -6,6 +6,9 @@
 
 #include <ATen/core/TensorBody.h>
 
+#include <cmath>
+#include <cstdint>
+
 #include "nn/parameters.h"
 
 namespace tandem {
@@ -14,6 +17,10 @@ struct LossScaleOptions {
   double first = 65536, smallest = 1, largest = 16777216;  // powers of two: exact to divide by
   double growth = 2, backoff = 0.5;
   int64_t growth_steps = 2000;
+  // Steps that overflow, at most, until the scale has come down as far as it goes.
+  int64_t halvings() const {
+    return static_cast<int64_t>(std::ceil(std::log(smallest / largest) / std::log(backoff)));
+  }
 };
 
 class LossScale {

@@ -34,9 +34,11 @@ double cycle_progress(int64_t step, int64_t first_cycle) {
 }
 
 double passed_milestones(const ScheduleOptions& options, int64_t step) {
-  const int64_t done = (step - 1) / std::max<int64_t>(options.milestone_unit, 1);
-  return static_cast<double>(std::ranges::count_if(
-      options.milestones, [&](int64_t milestone) { return milestone <= done; }));
+  // Where units do not come out even in steps, the last digit must not decide.
+  const double done = static_cast<double>(step - 1) / options.milestone_unit + 1e-9;
+  return static_cast<double>(std::ranges::count_if(options.milestones, [&](int64_t milestone) {
+    return static_cast<double>(milestone) <= done;
+  }));
 }
 
 // Share of the peak at a step >= first, where the shape begins.
@@ -83,7 +85,7 @@ std::vector<int64_t> parse_milestones(const std::string& text) {
   return out;
 }
 
-ScheduleOptions schedule_options(const TrainingConfig& training, int64_t steps_an_epoch) {
+ScheduleOptions schedule_options(const TrainingConfig& training, double steps_an_epoch) {
   ScheduleOptions options{.shape = training.schedule,
                           .peak = training.learning_rate.value_or(1e-3),
                           .warmup_steps = training.warmup_steps,
@@ -92,7 +94,7 @@ ScheduleOptions schedule_options(const TrainingConfig& training, int64_t steps_a
                           .factor = training.milestone_factor};
   if (training.compat == "coqui") {
     if (options.shape == "constant") options.shape = "multistep";
-    options.milestone_unit = std::max<int64_t>(steps_an_epoch, 1);
+    if (steps_an_epoch > 0) options.milestone_unit = steps_an_epoch;
   }
   if (options.shape == "multistep") options.milestones = parse_milestones(training.milestones);
   return options;

@@ -24,14 +24,14 @@ struct ScheduleOptions {
   // multistep: behind each of these steps the rate is multiplied by `factor`.
   std::vector<int64_t> milestones = {};
   double factor = 0.5;
-  int64_t milestone_unit = 1;  // steps one milestone counts: those of an epoch in Coqui's way
+  double milestone_unit = 1;  // steps one milestone counts: those of an epoch in Coqui's way
 };
 
 // "900000,2700000" in rising order. Throws Error(config) that names the part that is no step.
 std::vector<int64_t> parse_milestones(const std::string& text);
 
 // With `compat: coqui` milestones count epochs, and a constant rate is Coqui's multistep.
-ScheduleOptions schedule_options(const TrainingConfig& training, int64_t steps_an_epoch);
+ScheduleOptions schedule_options(const TrainingConfig& training, double steps_an_epoch);
 
 // Finite, between 0 and the peak, for any step and any total. Throws Error(config) for a shape that
 // does not exist.

@@ -6,9 +6,16 @@
 #include <cmath>
 #include <vector>
 
+#include "tandem/config.h"
 #include "tandem/error.h"
+#include "train/rules/loss_scale.h"
 
 namespace tandem {
+
+int64_t bad_steps_allowed(const TrainingConfig& training) {
+  return training.max_bad_steps +
+         (training.precision == "fp16" ? LossScaleOptions{}.halvings() : 0);
+}
 
 std::string StepGuard::usual() const {
   // A run that has just gone on has not heard of any.
@@ -27,6 +34,7 @@ void StepGuard::arrived(int64_t step, double loss, double norm, bool good) {
     if (static_cast<int64_t>(norms_.size()) > options_.window) norms_.pop_front();
     return;
   }
+  last_bad_ = step;
   ++skipped_;
   ++in_a_row_;
   remark_ = std::isfinite(norm)

@@ -14,6 +14,11 @@ struct StepGuardOptions {
   int64_t window = 100;        // norms the usual one is the median of
 };
 
+struct TrainingConfig;
+// `training.max_bad_steps`; in fp16 also the steps by which the loss scale finds its place, which
+// say nothing of the model.
+int64_t bad_steps_allowed(const TrainingConfig& training);
+
 class StepGuard {
  public:
   explicit StepGuard(const StepGuardOptions& options) : options_(options) {}
@@ -24,6 +29,7 @@ class StepGuard {
 
   int64_t skipped() const { return skipped_; }    // since the start of this process
   int64_t in_a_row() const { return in_a_row_; }  // up to the last step heard of
+  int64_t last_bad() const { return last_bad_; }  // 0: none was
   // "step 12 was left out: its gradient norm is 310, the usual one 8.2"; empty when it was
   // good. For the log.
   const std::string& remark() const { return remark_; }
@@ -32,7 +38,7 @@ class StepGuard {
   std::string usual() const;  // the norm beside which another is a spike
 
   StepGuardOptions options_;
-  int64_t skipped_ = 0, in_a_row_ = 0;
+  int64_t skipped_ = 0, in_a_row_ = 0, last_bad_ = 0;
   std::deque<double> norms_;  // of the last good steps
   std::string remark_;
 };

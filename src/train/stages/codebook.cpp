@@ -61,11 +61,6 @@ at::Tensor Codebook::dead() const {
   return cluster_size_ <= cluster_size_.sum() * limit;
 }
 
-at::Tensor Codebook::perplexity() const {
-  const at::Tensor share = cluster_size_ / cluster_size_.sum().clamp_min(no_candidate);
-  return (share * share.clamp_min(no_candidate).log()).sum().neg().exp();
-}
-
 at::Tensor Codebook::smoothed() const {
   const at::Tensor total = cluster_size_.sum();
   const double added = options_.smoothing * static_cast<double>(codes());
@@ -88,9 +83,9 @@ void Codebook::add(const Chosen& chosen, const StepValues& values) {
   const at::Tensor order = at::zeros({codes() + 1}, place.options())
                                .scatter_(0, place, at::arange(codes(), place.options()));
   const at::Tensor draw =
-      counted_draw(values.seed, "codebook revival", chosen.tickets, values.step);
+      counted_draw(values.run_seed, "codebook revival", chosen.tickets, values.step);
   const at::Tensor ticket =
-      counted_units(values.seed, "codebook ticket", chosen.tickets, values.step);
+      counted_units(values.run_seed, "codebook ticket", chosen.tickets, values.step);
   const at::Tensor code = order.index_select(0, draw.remainder(count.clamp_min(1)));
   const at::Tensor load = (chosen.whole / count.clamp_min(1)).clamp_min(1);
   const at::Tensor weight = (ticket * load * -lottery_slope).exp() * real * (count > 0);
@@ -118,9 +113,10 @@ void Codebook::revive(const at::Tensor& replaced) {
   embed_.copy_(at::where(replaced, candidate, embed_));
 }
 
-void Codebook::update(const StepValues& values) {
+void Codebook::update(const StepValues& values, const at::Tensor& taken) {
   const at::NoGradGuard no_grad;
-  const at::Tensor good = all_sums_.sum().isfinite().logical_and(counts_.sum() > 0);
+  const at::Tensor good =
+      all_sums_.sum().isfinite().logical_and(counts_.sum() > 0).logical_and(taken > 0);
   const at::Tensor were_dead = dead();
   move(good, values.step);
   if (weights_.defined()) {

@@ -59,14 +59,13 @@ class Codebook {
   };
   void add(const Chosen& chosen, const StepValues& values);
   // Moves the codebook by the sums, revives, and clears them. Sums that are not finite, or empty
-  // ones, change nothing.
-  void update(const StepValues& values);
+  // ones, or those of a step that was not `taken` ([], 0: not) change nothing.
+  void update(const StepValues& values, const at::Tensor& taken);
 
   std::vector<at::Tensor> sums() { return {all_sums_}; }
   NamedTensors buffers();  // under the names of dvae.pth
 
-  at::Tensor dead() const;        // [K] bool
-  at::Tensor perplexity() const;  // [] of the moving counts
+  at::Tensor dead() const;  // [K] bool
 
  private:
   at::Tensor smoothed() const;

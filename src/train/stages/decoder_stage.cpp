@@ -9,6 +9,7 @@
 #include "device/logical_device.h"
 #include "tandem/error.h"
 #include "train/batches/voice_sound.h"
+#include "train/plan.h"
 #include "train/stages/gpt_stage.h"
 #include "train/stages/low_precision.h"
 
@@ -75,6 +76,7 @@ DecoderStage::Fed DecoderStage::open(Use use, bool on_host, const std::string& b
   SpeechFeedOptions options{.seed = seed,
                             .bad_list = bad_list,
                             .on_host = on_host,
+                            .replicas = use == Use::samples ? 1 : replica_count(config_.training),
                             .sound = voice_sound(data, seed, voice.output_rate),
                             .bounds = voice_bounds(voice)};
   Fed fed;
@@ -119,8 +121,14 @@ double DecoderStage::tokens_a_batch() const {
 
 std::string DecoderStage::fingerprint() const {
   const Vocoder::Size& size = parts_.xtts.vocoder.size;
-  return fmt::format("decoder width={} latents={} clips={}", size.width, size.latents,
-                     training_.feed->order.clips());
+  // It has learned to speak what this GPT says.
+  Xtts xtts = parts_.xtts;
+  const std::string mark = mark_of([&](const VisitParameter& visit) {
+    xtts.gpt.visit("gpt.", visit);
+    xtts.conditioning.visit("gpt.", visit);
+  });
+  return fmt::format("decoder width={} latents={} clips={} gpt={}", size.width, size.latents,
+                     training_.feed->order.clips(), mark);
 }
 
 std::vector<std::pair<std::string, std::string>> DecoderStage::facts() const {

@@ -30,6 +30,9 @@ class DecoderStage final : public Stage {
   std::unique_ptr<Learner> make_learner(LogicalDevice& device) override;
   BatchMaker& batches() override { return *training_.batches; }
   int64_t batches_an_epoch() const override { return training_.feed->order.batches_an_epoch(); }
+  std::vector<std::string> clips_of(int64_t batch) const override {
+    return training_.feed->clips_of(batch);
+  }
   BatchMaker* validation() override { return validation_.batches.get(); }
   int64_t validation_batches() const override;
   // With discriminators the mel distance is larger and the voice better.

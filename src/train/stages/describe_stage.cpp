@@ -8,6 +8,7 @@
 #include "device/registry.h"
 #include "models/bytes/byte_gpt.h"
 #include "models/xtts/dvae.h"
+#include "models/xtts/normed_vocoder.h"
 #include "models/xtts/xtts.h"
 #include "tandem/error.h"
 #include "train/rules/fused_step.h"
@@ -71,9 +72,10 @@ void describe_speech(const Config& config, TrainPlan& plan) {
     plan.parameters = Dvae::count_parameters(model);
     name(fmt::format("codes of width {}, {} of them kept", model.dvae_width, gpt.audio_tokens - 2));
   } else if (stage == "decoder") {
-    plan.parameters = counts.vocoder;
+    const Vocoder::Size size = Vocoder::size_of(model);
+    plan.parameters = NormedVocoder::count_parameters(size);
     Discriminators judges;
-    judges.size = discriminators_for(Vocoder::size_of(model));
+    judges.size = discriminators_for(size);
     judges.list("", count_into(plan.parameters));
     plan.frozen = counts.gpt + counts.speaker_encoder;
     name(fmt::format("HiFi-GAN of width {}, and discriminators", model.vocoder_width));

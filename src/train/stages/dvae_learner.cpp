@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "train/batches/dvae_batches.h"
+#include "train/rules/code_counts.h"
 #include "util/counted_random.h"
 
 namespace tandem {
@@ -97,14 +98,19 @@ at::Tensor DvaeLearner::add_gradients(size_t, const Batch& batch, const StepValu
 }
 
 std::vector<std::string> DvaeLearner::measures() const {
-  return {"loss", "reconstruction", "commitment", "mel_distance", "perplexity", "codes_used"};
+  return {"loss", "reconstruction", "commitment", "mel_distance"};
+}
+
+std::vector<std::pair<std::string, double>> DvaeLearner::read_tally(const at::Tensor& all) const {
+  return {{"perplexity", code_perplexity(all).item<double>()},
+          {"codes_used", code_usage(all).item<double>()}};
 }
 
 Measured DvaeLearner::validate(const Batch& batch) {
   const at::NoGradGuard no_grad;
   const at::Tensor& log_mels = batch.fields[dvae_mels];
   const at::TensorOptions number = log_mels.options().dtype(at::kFloat);
-  if (log_mels.numel() == 0) return {at::zeros({6}, number), at::zeros({6}, number)};
+  if (log_mels.numel() == 0) return {at::zeros({4}, number), at::zeros({4}, number), {}};
   const Pass found = pass(log_mels, batch.fields[dvae_mel_lengths]);
   const at::Tensor frames = batch.fields[dvae_mel_lengths].sum().to(at::kFloat);
   const at::Tensor squares = found.squares / log_mels.size(1);
@@ -116,10 +122,9 @@ Measured DvaeLearner::validate(const Batch& batch) {
     difference = difference * dvae_.encoder.mel_stats.abs().view({1, -1, 1});
   const at::Tensor sums =
       at::stack({squares + distances * options_.commitment, squares, distances,
-                 difference.sum() * (decibels_of_power / static_cast<double>(log_mels.size(1))),
-                 codebook_.perplexity() * frames,
-                 codebook_.dead().logical_not().to(at::kFloat).mean() * frames});
-  return {sums.to(at::kFloat), frames.expand({6}).clone()};
+                 difference.sum() * (decibels_of_power / static_cast<double>(log_mels.size(1)))});
+  const at::Tensor real = at::where(found.real > 0, found.codes, -1);
+  return {sums.to(at::kFloat), frames.expand({4}).clone(), count_codes(real, codebook_.codes())};
 }
 
 at::Tensor DvaeLearner::reconstruct(const at::Tensor& log_mels, const at::Tensor& lengths) const {

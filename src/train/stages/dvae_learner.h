@@ -31,12 +31,16 @@ class DvaeLearner final : public Learner {
   at::Tensor add_gradients(size_t phase, const Batch& batch, const StepValues& values) override;
   NamedTensors buffers() override { return codebook_.buffers(); }
   std::vector<at::Tensor> sums() override { return codebook_.sums(); }
-  void finish_step(const StepValues& values) override { codebook_.update(values); }
+  void finish_step(const StepValues& values, const at::Tensor& taken) override {
+    codebook_.update(values, taken);
+  }
 
-  // loss, reconstruction, commitment; mel_distance: mean difference of the mels in dB; perplexity
-  // and codes_used (0..1) are of the moving counts, so of the last steps' training batches.
+  // loss, reconstruction, commitment; mel_distance: mean difference of the mels in dB.
   std::vector<std::string> measures() const override;
   Measured validate(const Batch& batch) override;
+  // How often each code was chosen; of that perplexity and codes_used (0..1).
+  int64_t tally() const override { return codebook_.codes(); }
+  std::vector<std::pair<std::string, double>> read_tally(const at::Tensor& all) const override;
 
   // [B, mels, F] log mels as the front end gives them, lengths [B] -> the same after the codebook.
   at::Tensor reconstruct(const at::Tensor& log_mels, const at::Tensor& lengths) const;

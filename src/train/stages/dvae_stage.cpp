@@ -10,6 +10,7 @@
 #include "device/logical_device.h"
 #include "tandem/error.h"
 #include "train/batches/voice_sound.h"
+#include "train/plan.h"
 #include "util/log.h"
 #include "util/signals.h"
 
@@ -30,6 +31,7 @@ SpeechFeedOptions feed_options(const Config& config, const XttsConfig& model, Lo
   return {.seed = seed,
           .bad_list = bad_list,
           .on_host = device.kind() == DeviceKind::cpu,
+          .replicas = replica_count(config.training),
           .sound = sound,
           .bounds = bounds};
 }

@@ -9,9 +9,9 @@
 #include "tandem/error.h"
 #include "text/clean_characters.h"
 #include "train/batches/voice_sound.h"
+#include "train/plan.h"
 #include "train/rules/lora.h"
 #include "train/sample_sentences.h"
-#include "util/log.h"
 
 namespace tandem {
 namespace {
@@ -85,6 +85,7 @@ std::unique_ptr<SpeechFeed> GptStage::open(bool validation, bool on_host,
   const SpeechFeedOptions options{.seed = seed,
                                   .bad_list = bad_list,
                                   .on_host = on_host,
+                                  .replicas = replica_count(config_.training),
                                   .sound = voice_sound(data, seed),
                                   .bounds = voice_bounds(parts_.xtts.config)};
   return validation ? open_validation(data, options) : open_training(data, options);
@@ -133,9 +134,15 @@ int64_t GptStage::validation_batches() const {
 
 std::string GptStage::fingerprint() const {
   const XttsGptSize& size = parts_.xtts.gpt.size;
-  return fmt::format("gpt layers={} width={} vocabulary={} codes={} clips={}", size.layers,
-                     size.width, size.text_tokens, size.start_audio_token,
-                     training_->order.clips());
+  // Codes of another DVAE have the same numbers and say something else.
+  Dvae dvae = *parts_.dvae;
+  const std::string mark = mark_of([&](const VisitParameter& visit) {
+    dvae.visit("", visit);
+    visit("codebook", dvae.encoder.codebook);
+  });
+  return fmt::format("gpt layers={} width={} vocabulary={} codes={} clips={} dvae={}", size.layers,
+                     size.width, size.text_tokens, size.start_audio_token, training_->order.clips(),
+                     mark);
 }
 
 std::vector<std::pair<std::string, std::string>> GptStage::facts() const {
@@ -188,7 +195,6 @@ void GptStage::export_model(const NamedTensors& weights, const NamedTensors&,
     put_weights(weights, [&](const VisitParameter& visit) { made.xtts.visit(visit); });
     write_voice_parts(made, folder, "gpt");
   }
-  log_info("the voice is in `{}`: tandem synthesize --model {}", folder, folder);
 }
 
 }  // namespace tandem

@@ -26,6 +26,9 @@ class GptStage final : public Stage {
   std::unique_ptr<Learner> make_learner(LogicalDevice& device) override;
   BatchMaker& batches() override { return *batches_; }
   int64_t batches_an_epoch() const override { return training_->order.batches_an_epoch(); }
+  std::vector<std::string> clips_of(int64_t batch) const override {
+    return training_->clips_of(batch);
+  }
   BatchMaker* validation() override { return validation_batches_.get(); }
   int64_t validation_batches() const override;
   double tokens_a_batch() const override { return tokens_a_batch_; }

@@ -34,6 +34,21 @@ TEST(SpeechFaults, ATextThatCannotBeReadIsNoText) {
   EXPECT_TRUE(contains(contents(folder.bad_list()), "not UTF-8")) << contents(folder.bad_list());
 }
 
+TEST(SpeechFaults, SecondsThatLeaveAReplicaWithoutClipsAreRefused) {
+  const SpeechFolder folder(12);
+  DataConfig config = SpeechFolder::settings();
+  config.batch_seconds = 0.1;
+  const auto open = [&](int64_t replicas) {
+    SpeechFeed(SpeechCorpus::open(folder.index, {}), config, {.seed = 1, .replicas = replicas});
+  };
+  EXPECT_NO_THROW(open(1));
+  const Thrown refused = thrown_by([&] { open(4); });
+  EXPECT_EQ(refused.kind, "config");
+  EXPECT_TRUE(contains(refused.sentence, "data.batch_seconds is 0.1: a batch of clips of ") &&
+              contains(refused.sentence, "has 1, fewer than the 4 replicas that share it"))
+      << refused.sentence;
+}
+
 TEST(SpeechFaults, DamagedMelsOfACacheAreNotCalledMissingText) {
   const SpeechFolder folder(12);
   const DataConfig config = SpeechFolder::settings();

@@ -1,0 +1,257 @@
+// What a run leaves behind, however it ends, and how it goes on from there.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "checkpoint/run_folder.h"
+#include "device/simulated.h"
+#include "support/captured.h"
+#include "support/temporary_folder.h"
+#include "tandem/trainer.h"
+#include "util/atomic_file.h"
+#include "util/clock.h"
+#include "util/signals.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+Config run_in(const fs::path& folder, int64_t steps) {
+  Config config;
+  config.data.train_data = TANDEM_SOURCE_DIR "/LICENSE";
+  config.data.batch_size = 8;
+  config.training.multi_gpu = true;
+  config.training.max_steps = steps;
+  config.training.save_step = 100;
+  config.training.val_step = 0;
+  config.training.collective_timeout = 20;
+  config.paths.checkpoint_dir = folder.string();
+  return config;
+}
+
+struct Seen {
+  TrainResult result;
+  Error error{ErrorKind::internal, ""};
+  bool failed = false;
+  std::map<int64_t, double> train, validation;
+  std::string out, err;
+};
+Seen run(const Config& config, TrainHooks hooks = {}) {
+  Seen seen;
+  const auto on_step = hooks.on_step;
+  hooks.on_step = [&seen, on_step](const StepReport& report) {
+    (report.validation ? seen.validation : seen.train)[report.step] = report.loss;
+    if (on_step) on_step(report);
+  };
+  const Captured said = capture([&] {
+    try {
+      seen.result = train(config, hooks);
+    } catch (const Error& error) {
+      seen.error = error;
+      seen.failed = true;
+    }
+  });
+  seen.out = said.out, seen.err = said.err;
+  return seen;
+}
+
+// Learns, and then is led astray, so that an early validation is the best one.
+Config overshooting(const fs::path& folder) {
+  Config config = run_in(folder, 12);
+  config.training.val_step = 3;
+  config.training.save_step = 4;
+  config.training.schedule = "constant";
+  config.training.learning_rate = 0.02;
+  config.training.spike_factor = 0;
+  return config;
+}
+
+TEST(TrainEnds, TheBestIsSavedWhenItIsFound) {
+  TestFolder folder;
+  simulate_devices(2);
+  const Config config = overshooting(folder / "run");
+  const Seen seen = run(config);
+  ASSERT_FALSE(seen.failed) << seen.error.what();
+  const auto best =
+      std::ranges::min_element(seen.validation, {}, [](const auto& one) { return one.second; });
+  ASSERT_NE(best->first % 4, 0) << "else it would have been saved anyway";
+  const RunFolder saved(folder / "run");
+  const Checkpoint found = saved.load_best().value();
+  EXPECT_EQ(found.state.step, best->first);
+  EXPECT_EQ(found.state.best_loss.value(), best->second);
+  EXPECT_EQ(saved.latest_state()->best_step, best->first);
+}
+
+TEST(TrainEnds, EpochsAreThoseOfTheDataWhateverIsAccumulated) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "one", 1);
+  config.training.max_steps = std::nullopt;
+  config.training.epochs = 3;
+  config.data.batch_size = 16;
+  const int64_t batches = run(config).result.last_step;  // of three epochs
+  ASSERT_EQ(batches % 3, 0);
+  for (const int64_t accumulation : {int64_t{2}, 2 * batches}) {
+    config.paths.checkpoint_dir = (folder / std::to_string(accumulation)).string();
+    config.training.gradient_accumulation_steps = accumulation;
+    EXPECT_EQ(run(config).result.last_step, (batches + accumulation - 1) / accumulation);
+  }
+}
+
+TEST(TrainEnds, TimeThatWasTakenCountsWhenTheRunGoesOn) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 1'000'000);
+  config.training.max_minutes = 0.02;
+  const Seen first = run(config);
+  ASSERT_FALSE(first.failed) << first.error.what();
+  const RunState ended = RunFolder(folder / "run").latest_state().value();
+  EXPECT_GE(ended.seconds, 1.2);
+  EXPECT_TRUE(ended.finished);
+  const Seen again = run(config);
+  EXPECT_TRUE(again.result.already_finished);
+  EXPECT_TRUE(again.train.empty());
+  config.training.max_minutes = (ended.seconds + 1) / 60;
+  const Seen more = run(config);
+  EXPECT_FALSE(more.result.already_finished);
+  EXPECT_EQ(more.result.first_step, ended.step);
+  EXPECT_GE(RunFolder(folder / "run").latest_state()->seconds, ended.seconds + 1);
+}
+
+TEST(TrainEnds, AValidationGivenUpWhenTimeWasUpIsMadeUpForAndIsTheEnd) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 1'000'000);
+  config.training.max_minutes = 0.02;
+  config.training.val_step = 1'000'000;
+  const auto start = Clock::now();
+  TrainHooks hooks;  // asked to stop in the step whose end is that of the time
+  hooks.on_step = [&](const StepReport&) {
+    if (seconds_since(start) > 1.0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (seconds_since(start) > 1.2) request_stop(StopRequest::terminated);
+  };
+  const Seen first = run(config, hooks);
+  EXPECT_EQ(first.error.kind(), ErrorKind::terminated) << first.error.what();
+  request_stop(StopRequest::none);
+  const RunState stopped = RunFolder(folder / "run").latest_state().value();
+  EXPECT_TRUE(stopped.owes_checks);
+  const Seen second = run(config);
+  EXPECT_TRUE(second.train.empty());
+  EXPECT_TRUE(second.validation.contains(stopped.step));
+  EXPECT_TRUE(RunFolder(folder / "run").latest_state()->finished);
+}
+
+TEST(TrainEnds, ARunKilledBeforeItsModelWasWrittenIsNotFinished) {
+  TestFolder folder;
+  simulate_devices(1);
+  const Config config = run_in(folder / "run", 3);
+  run(config);
+  const fs::path state = folder / "run" / "latest" / "state.json";
+  std::string text = read_file(state);
+  const size_t at = text.find("\"finished\": true");
+  ASSERT_NE(at, std::string::npos) << text;
+  write_file_atomically(state, text.replace(at, 16, "\"finished\": false"));
+  const Seen again = run(config);
+  EXPECT_TRUE(again.result.already_finished);
+  EXPECT_NE(again.out.find("was stopped before its model was written"), std::string::npos);
+  EXPECT_TRUE(RunFolder(folder / "run").latest_state()->finished);
+}
+
+TEST(TrainEnds, ReplicasThatDifferEndTheRunWhoeverElseIsAtWork) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "flip:rank=2,step=4", 1);
+  simulate_devices(3);
+  Config config = run_in(folder / "run", 20);
+  config.training.check_replicas = config.training.val_step = 5;  // the others go on to validate
+  const Seen seen = run(config);
+  EXPECT_EQ(seen.error.kind(), ErrorKind::peer);
+  EXPECT_EQ(exit_code(seen.error.kind()), 7);
+  EXPECT_STREQ(seen.error.what(), "the weights of rank 2 differ from those of rank 0 after step 5");
+}
+
+TEST(TrainEnds, AnErrorInAValidationIsThatOfTheRun) {
+  TestFolder folder;
+  simulate_devices(3);
+  Config config = run_in(folder / "run", 20);
+  config.training.val_step = 5;
+  TrainHooks hooks;
+  hooks.on_step = [](const StepReport& report) {
+    if (report.step == 5) throw Error(ErrorKind::io, "metrics.jsonl cannot be written");
+  };
+  const Seen seen = run(config, hooks);
+  EXPECT_EQ(seen.error.kind(), ErrorKind::io) << seen.error.what();
+}
+
+// The queue of the rank that fails fills up; the others must not wait behind it.
+TEST(TrainEnds, ARankThatFailsInAValidationIsNamedAtOnce) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "judge:rank=2,step=2", 1);
+  simulate_devices(3);
+  Config config = run_in(folder / "run", 4);
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += read_file(TANDEM_SOURCE_DIR "/LICENSE");
+  config.data.train_data = (folder / "long.txt").string();
+  write_file_atomically(*config.data.train_data, text);
+  config.training.val_step = 2;
+  const Seen seen = run(config);
+  EXPECT_STREQ(seen.error.what(), "fault on purpose at rank 2, behind step 2");
+}
+
+TEST(TrainEnds, TheDumpOfAStepThatFailsTakesThatStepAgain) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "nan:rank=1,step=6,steps=100", 1);
+  simulate_devices(2);
+  Config config = run_in(folder / "run", 20);
+  config.training.save_step = 2;
+  config.training.max_bad_steps = 3;
+  const Seen seen = run(config);
+  EXPECT_EQ(seen.error.kind(), ErrorKind::numeric) << seen.error.what();
+  const fs::path dump = folder / "run" / "bad-step-8";
+  const Checkpoint left = RunFolder(dump).load_latest().value();
+  EXPECT_EQ(left.state.step, 7);
+  EXPECT_EQ(left.state.next_batch, 7);
+  // As nothing was taken behind step 5, its weights are those.
+  config.training.max_steps = 5;
+  config.paths.checkpoint_dir = (folder / "five").string();
+  unsetenv("TANDEM_FAULT");
+  const Seen five = run(config);
+  ASSERT_FALSE(five.failed);
+  const Checkpoint good = RunFolder(folder / "five").load_latest().value();
+  for (size_t i = 0; i < good.weights.size(); ++i)
+    EXPECT_TRUE(at::equal(good.weights[i].second, left.weights[i].second)) << good.weights[i].first;
+  // The command the warning tells.
+  EXPECT_NE(
+      seen.err.find("--checkpoint-dir " + dump.string() + " training.enable_eager_debug=true"),
+      std::string::npos)
+      << seen.err;
+  setenv("TANDEM_FAULT", "nan:rank=1,step=6,steps=100", 1);
+  config.training.max_steps = 20;
+  config.training.enable_eager_debug = true;
+  config.paths.checkpoint_dir = dump.string();
+  const Seen again = run(config);
+  EXPECT_TRUE(std::string(again.error.what()).starts_with("step 8: the first number that is not"))
+      << again.error.what();
+}
+
+TEST(TrainEnds, PartsForWantOfMemoryAreRememberedByReplica) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "oom:rank=1,step=2", 1);
+  simulate_devices(2);
+  Config config = run_in(folder / "run", 4);
+  ASSERT_FALSE(run(config).failed);
+  EXPECT_EQ(RunFolder(folder / "run").latest_state()->divisions, (std::vector<int64_t>{1, 2}));
+  unsetenv("TANDEM_FAULT");
+  config.training.max_steps = 6;
+  const Seen more = run(config);
+  EXPECT_EQ(more.result.first_step, 4);
+  EXPECT_EQ(RunFolder(folder / "run").latest_state()->divisions, (std::vector<int64_t>{1, 2}));
+}
+
+}  // namespace
+}  // namespace tandem
