@@ -75,6 +75,7 @@ struct TrainHooks {
 struct TrainOptions {
   bool fresh = false;                // never resume
   std::string resolved_config_yaml;  // kept as config.yaml in the run's folder
+  std::string goes_on_with = {};     // how one that is stopped is resumed; empty: the same command
 };
 
 struct TrainResult {

@@ -37,6 +37,8 @@ std::string format_state(const RunState& state) {
 RunState parse_state(const fs::path& path) {
   const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
   RunState state;
+  if (json.is_discarded())
+    throw Error(ErrorKind::corrupt, fmt::format("`{}` is empty or cut short", path.string()));
   try {
     state.step = json.at("step").get<int64_t>();
     state.next_batch = json.at("next_batch").get<int64_t>();

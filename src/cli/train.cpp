@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <set>
+
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/train_view.h"
@@ -44,9 +47,26 @@ void show_settings(const Resolved& resolved) {
     log_info("  {:<36} {:<24} {}", changed.key, changed.value, changed.where);
 }
 
+// Data that can only be speech asks for a voice where no stage was named.
+void choose_stage(Resolved& resolved) {
+  namespace fs = std::filesystem;
+  Source& source = resolved.sources["training.stage"];
+  if (source.layer != Source::Layer::standard || !resolved.config.data.train_data) return;
+  const fs::path data = *resolved.config.data.train_data;
+  std::error_code ignored;
+  const std::set<std::string> of_speech = {".index", ".csv", ".tsv", ".jsonl", ".tar"};
+  if (!fs::is_directory(data, ignored) && !of_speech.contains(data.extension().string())) return;
+  const bool pretrained = resolved.config.model.pretrained.has_value();
+  resolved.config.training.stage = pretrained ? "gpt" : "all";
+  source = {Source::Layer::preset, pretrained ? "speech and a pretrained model" : "speech"};
+  log_info("stage {}, as the data is {}; --stage names another", resolved.config.training.stage,
+           source.where);
+}
+
 int run_train(const Arguments& arguments) {
   if (asks_to_watch(arguments)) return run_watch(arguments);
-  const Resolved resolved = resolve_settings(arguments);
+  Resolved resolved = resolve_settings(arguments);
+  choose_stage(resolved);
   if (arguments.has("--print-config")) {
     print(print_config(resolved));
     return 0;
@@ -62,8 +82,15 @@ int run_train(const Arguments& arguments) {
   const std::vector<Config> runs = runs_of(resolved.config, fresh);
   for (const Config& run : runs) {
     if (runs.size() > 1) log_info("stage {}", run.training.stage);
-    run_one(run,
-            {.fresh = fresh && runs.size() == 1, .resolved_config_yaml = print_config(resolved)});
+    TrainOptions options{.fresh = fresh && runs.size() == 1,
+                         .resolved_config_yaml = print_config(resolved)};
+    if (fresh)
+      options.goes_on_with = "the same command with that --checkpoint-dir, without --fresh";
+    if (fresh && runs.size() > 1)
+      options.goes_on_with =
+          fmt::format("the same command with --checkpoint-dir {}, without --fresh",
+                      std::filesystem::path(run.paths.checkpoint_dir).parent_path().string());
+    run_one(run, options);
   }
   return 0;
 }

@@ -158,7 +158,7 @@ void TrainView::fill_from_devices(StepReport& report) const {
   for (const DeviceReading& reading : timeline_->latest()) {
     if (std::ranges::find(model_devices_, reading.name) == model_devices_.end()) continue;
     used = std::max(used, reading.used);
-    if (reading.utilisation < 0) continue;
+    if (reading.utilisation < 0 || reading.name.starts_with("/CPU")) continue;
     busy += reading.utilisation;
     ++known;
   }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "observe/report.h"
@@ -69,13 +70,29 @@ bool asks_to_watch(const Arguments& arguments) {
   return false;
 }
 
+// Of a training in several stages the one that was written into last.
+std::filesystem::path run_within(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(folder / "events.jsonl", ignored)) return folder;
+  fs::path newest = folder;
+  fs::file_time_type when = fs::file_time_type::min();
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const fs::path events = entry.path() / "events.jsonl";
+    if (!fs::exists(events, ignored) || fs::last_write_time(events, ignored) < when) continue;
+    newest = entry.path();
+    when = fs::last_write_time(events, ignored);
+  }
+  return newest;
+}
+
 int run_watch(const Arguments& arguments) {
   if (!arguments.rest.empty()) {
     throw Error(ErrorKind::usage,
                 fmt::format("`{}` has no place beside --watch", arguments.rest.front()))
         .hint("tandem train --watch RUN");
   }
-  const std::string folder = arguments.value("--watch");
+  const std::string folder = run_within(arguments.value("--watch")).string();
   RunWatch run(folder);
   run.read();
   if (!arguments.has("--once")) {

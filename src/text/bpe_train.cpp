@@ -88,6 +88,7 @@ void learn(const Counted& words, const BpeTrainOptions& options, Trained& traine
   for (const auto& [word, count] : words) learner.add_word(symbols_of(word, trained), count);
   while (trained.size() < options.vocabulary_size) {
     const auto best = learner.best(options.smallest_count);
+    if (!best && options.at_most) return;
     if (!best) {
       throw Error(ErrorKind::data, fmt::format("the texts give only {} tokens; {} were asked for",
                                                trained.size(), options.vocabulary_size))

@@ -15,6 +15,7 @@ std::vector<std::string> xtts_special_tokens();
 
 struct BpeTrainOptions {
   int64_t vocabulary_size = 6681;
+  bool at_most = false;          // fewer tokens, where the texts give no more, are no error
   int64_t smallest_count = 2;    // a pair seen less often becomes no token
   int64_t largest_alphabet = 0;  // keep so many characters, the most frequent; 0: all
   int64_t longest_token = 64;    // bytes

@@ -28,7 +28,7 @@ bool holds_nan(const at::Tensor& tensor) {
 // Nobody has written there yet, so anything may stand in it.
 bool gives_raw_memory(std::string_view name) {
   const auto holds = [&](const char* part) { return name.find(part) != std::string_view::npos; };
-  return holds("empty") || holds("::resize") || holds("::set_");
+  return holds("empty") || holds("::resize") || holds("::set_") || holds("::as_strided");
 }
 
 // Whether it only shows what stood there already, which may be raw memory too.

@@ -85,12 +85,16 @@ PlanRows plan_rows(const TrainPlan& plan, const Config& config, const HeldBytes&
                    {"model held by", join(plan.strategy.replicas, ", ")}};
   rows.insert(rows.end(), plan.facts.begin(), plan.facts.end());
   rows.emplace_back("parameters", fmt::format("{}", plan.parameters));
-  rows.emplace_back(
-      "batch",
-      fmt::format(
-          "{} x {} accumulated{}", plan.batch_size, plan.accumulation,
-          plan.tokens_a_step > 0 ? fmt::format(", {} tokens a step", plan.tokens_a_step) : ""));
-  rows.emplace_back("a replica takes", fmt::format("{}", plan.batch_size / replicas));
+  const std::optional<double>& seconds = config.data.batch_seconds;
+  const bool by_time = seconds && config.training.stage != "bytes";
+  rows.emplace_back("batch", fmt::format("{} x {} accumulated{}",
+                                         by_time ? fmt::format("clips of {:g} s together", *seconds)
+                                                 : fmt::format("{}", plan.batch_size),
+                                         plan.accumulation,
+                                         plan.tokens_a_step > 0
+                                             ? fmt::format(", {} tokens a step", plan.tokens_a_step)
+                                             : ""));
+  if (!by_time) rows.emplace_back("a replica takes", fmt::format("{}", plan.batch_size / replicas));
   rows.emplace_back(
       "queue", fmt::format("{} batches on {}", plan.queue_capacity, plan.strategy.data_device));
   HeldBytes parts = planned_bytes(plan, config.training);
@@ -105,10 +109,16 @@ PlanRows plan_rows(const TrainPlan& plan, const Config& config, const HeldBytes&
     rows.emplace_back("activations", config.training.stage == "gpt"
                                          ? "computed again in the backward pass"
                                          : "kept; training.recompute is for the gpt stage");
-  rows.emplace_back("precision", config.training.precision);
+  const DeviceKind kind = DeviceRegistry::get().find(plan.strategy.replicas.front()).kind();
+  rows.emplace_back("precision",
+                    config.training.precision + (computes_in_float32(config.training, kind)
+                                                     ? ", which this device computes in float32"
+                                                     : ""));
   rows.emplace_back("learning rate",
                     fmt::format("{:g}, {}", plan.learning_rate, config.training.schedule));
-  rows.emplace_back("steps", config.training.max_steps
+  const std::string& stages = config.training.stage_steps;
+  rows.emplace_back("steps", config.training.stage == "all" && !stages.empty() ? stages
+                             : config.training.max_steps
                                  ? fmt::format("{}", *config.training.max_steps)
                                  : fmt::format("{} epochs", config.training.epochs));
   return rows;
@@ -168,8 +178,17 @@ std::vector<std::string> step_lines(const TrainingConfig& training, DeviceKind d
   return lines;
 }
 
+bool computes_in_float32(const TrainingConfig& training, DeviceKind device) {
+  // The DVAE's convolutions know bfloat16 and float16 on the CPU too.
+  return device != DeviceKind::cuda && training.precision != "fp32" &&
+         (training.stage != "dvae" || training.precision == "tf32");
+}
+
 void announce_step(const TrainPlan& plan, const Config& config) {
   const LogicalDevice& device = DeviceRegistry::get().find(plan.strategy.replicas.front());
+  if (computes_in_float32(config.training, device.kind()))
+    log_warning("training.precision is {}; {} computes the {} stage in float32",
+                config.training.precision, plan.strategy.replicas.front(), config.training.stage);
   const std::vector<std::string> lines = step_lines(config.training, device.kind());
   if (!lines.empty() && lines.front().starts_with("⚠️")) return complain(lines);
   for (const std::string& line : lines) say(line);

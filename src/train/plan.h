@@ -52,6 +52,8 @@ void announce_model_place(const TrainPlan& plan);
 // 001-5, before the replica on `device` is created; said where there is more than one device to
 // choose.
 void announce_creation(const TrainPlan& plan, const std::string& device);
+// Whether a lower precision that was asked for changes nothing there.
+bool computes_in_float32(const TrainingConfig& training, DeviceKind device);
 // 003-1: how a step will run on such a device. Off GPUs there is nothing to capture, and nothing is
 // said.
 std::vector<std::string> step_lines(const TrainingConfig& training, DeviceKind device);

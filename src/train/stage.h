@@ -33,6 +33,9 @@ class Stage {
   // Called before anything is written.
   virtual void check_device(const LogicalDevice& device) const { (void)device; }
 
+  // The run's folder is there now.
+  virtual void begin() {}
+
   // On the device of the open DeviceScope; the same weights for every replica.
   virtual std::unique_ptr<Learner> make_learner(LogicalDevice& device) = 0;
 

@@ -190,6 +190,11 @@ void TrainRun::save(Worker& worker, int64_t step) {
                                              "purpose",
                                              folder_.path().string()));
     }
+    if (!std::filesystem::exists(folder_.path() / "fingerprint"))
+      throw Error(ErrorKind::io, fmt::format("`{}` is gone: it was moved or removed while the run "
+                                             "was writing into it",
+                                             folder_.path().string()))
+          .hint("put it back; the same command goes on from the last checkpoint in it");
     folder_.save(checkpoint, best, config_.training.keep_checkpoints);
     if (hooks_.on_checkpoint)
       hooks_.on_checkpoint((folder_.path() / fmt::format("step-{}", state.step)).string());
@@ -209,6 +214,8 @@ void TrainRun::write_dump(Worker& worker, int64_t step) {
       checkpoint.state.next_batch = (step - 1) * plan_.accumulation;
       checkpoint.state.finished = checkpoint.state.owes_checks = false;
       RunFolder(folder).save(checkpoint, false, 1);
+      for (const char* words : {"fingerprint", "corpus"})
+        write_file_atomically(folder / words, read_file(folder_.path() / words));
     });
     writer_.wait();
     std::vector<std::string> clips;

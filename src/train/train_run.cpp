@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <thread>
 
+#include "data/feed/speech_feed.h"
 #include "device/device_scope.h"
 #include "device/registry.h"
 #include "tandem/error.h"
@@ -28,6 +30,35 @@ bool is_numeric(const std::exception_ptr& failure) {
   }
 }
 
+// Without the paths, which say where things are, not what they are: that the stages know.
+std::string_view without_paths(std::string_view fingerprint) {
+  return fingerprint.substr(0, fingerprint.find(" data="));
+}
+
+std::string full_path(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(path, ignored);
+  return whole.empty() ? path : whole.string();
+}
+
+// "section.key" -> value, of what print_config writes.
+std::map<std::string, std::string> values_of(const std::string& config_yaml) {
+  std::map<std::string, std::string> values;
+  std::string section;
+  for (const std::string& line : split(config_yaml, '\n')) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || line.starts_with("#")) continue;
+    if (!line.starts_with(" ")) {
+      section = line.substr(0, colon);
+    } else {
+      const size_t end = std::min(line.find("  # "), line.size());
+      values[section + "." + trim(line.substr(0, colon))] =
+          trim(line.substr(colon + 1, end - colon - 1));
+    }
+  }
+  return values;
+}
+
 // Steps that take all batches of the epochs; the last one begins the next epoch where they do not
 // come out even.
 int64_t steps_of_epochs(int64_t epochs, int64_t batches, int64_t accumulation) {
@@ -40,8 +71,8 @@ std::string run_fingerprint(const Config& config) {
   std::string text = fmt::format(
       "stage={} size={} seed={} batch_size={} accumulation={} data={}", config.training.stage,
       config.model.size, config.training.seed, config.data.batch_size,
-      config.training.gradient_accumulation_steps, config.data.train_data.value_or(""));
-  if (config.model.pretrained) text += " pretrained=" + *config.model.pretrained;
+      config.training.gradient_accumulation_steps, full_path(config.data.train_data.value_or("")));
+  if (config.model.pretrained) text += " pretrained=" + full_path(*config.model.pretrained);
   return text;
 }
 
@@ -75,10 +106,12 @@ TrainResult TrainRun::run() {
       config_.training, static_cast<double>(batches) / static_cast<double>(plan_.accumulation));
   schedule_.peak = plan_.learning_rate;
   open_folder(choice, fingerprint);
+  stage_->begin();
   announce_pipeline(plan_);
   announce_model_place(plan_);
   create_replicas();
   announce_step(plan_, config_);
+  if (config_.training.stage != "bytes") announce_loading(config_.data);
   result_.folder = folder_.path().string();
   result_.first_step = result_.last_step = state_.step;
   result_.last_loss = state_.last_loss;
@@ -93,6 +126,7 @@ TrainResult TrainRun::run() {
     }
     return result_;
   }
+  write_settings();
   if (hooks_.on_start) hooks_.on_start(folder_.path().string(), state_.step, total_steps_);
   show_plan();
   start_feed();
@@ -120,7 +154,8 @@ void TrainRun::finish() {
         interrupted ? ErrorKind::interrupted : ErrorKind::terminated,
         fmt::format("{} after step {}; the checkpoint is saved in `{}`",
                     interrupted ? "interrupted" : "terminated", state_.step, result_.folder))
-        .hint("the same command goes on from there");
+        .hint(options_.goes_on_with.empty() ? "the same command goes on from there"
+                                            : options_.goes_on_with);
   }
   write_model();
 }
@@ -163,22 +198,37 @@ void TrainRun::show_plan() {
 void TrainRun::open_folder(const RunChoice& choice, const std::string& fingerprint) {
   folder_ = RunFolder(choice.path);
   make_folder(choice.path);
+  lock_.emplace(choice.path);
   FolderDraft::remove_leftovers(choice.path);
   // Settings and corpus; each in words that say what is different.
   for (const auto& [file, now] :
        {std::pair("fingerprint", fingerprint), std::pair("corpus", stage_->fingerprint())}) {
-    if (choice.resumes && std::filesystem::exists(choice.path / file)) {
+    if (choice.resumes) {
       const std::string before = trim(read_file(choice.path / file));
-      if (before != now) {
+      if (without_paths(before) != without_paths(now)) {
         throw Error(ErrorKind::config,
                     fmt::format("`{}` holds a run with other settings: it has {}; asked for was {}",
-                                choice.path.string(), before, now))
-            .hint("use the same settings to go on, or --fresh to start again in a new folder");
+                                choice.path.string(), without_paths(before), without_paths(now)))
+            .hint(
+                "use the same settings, and what it started from, to go on; remove that folder "
+                "to train this stage anew, or give --fresh to start again in a new one");
       }
     }
     write_file_atomically(choice.path / file, now + "\n");
   }
-  write_file_atomically(choice.path / "config.yaml", options_.resolved_config_yaml);
+}
+
+void TrainRun::write_settings() const {
+  const std::filesystem::path file = folder_.path() / "config.yaml";
+  if (state_.step > 0 && std::filesystem::exists(file)) {
+    const std::map<std::string, std::string> before = values_of(read_file(file));
+    for (const auto& [key, value] : values_of(options_.resolved_config_yaml)) {
+      const auto old = before.find(key);
+      if (old != before.end() && old->second != value)
+        log_info("goes on with {} = {}, which was {}", key, value, old->second);
+    }
+  }
+  write_file_atomically(file, options_.resolved_config_yaml);
 }
 
 void TrainRun::create_replicas() {

@@ -25,6 +25,7 @@
 #include "train/rules/step_guard.h"
 #include "train/stage.h"
 #include "util/clock.h"
+#include "util/folder_lock.h"
 #include "util/signals.h"
 
 namespace tandem {
@@ -39,6 +40,7 @@ class TrainRun {
 
  private:
   void open_folder(const RunChoice& choice, const std::string& fingerprint);
+  void write_settings() const;
   void create_replicas();
   void show_plan();
   void start_feed();
@@ -84,6 +86,7 @@ class TrainRun {
   const TrainPlan plan_;
   const std::optional<Fault> fault_;
   RunFolder folder_{""};
+  std::optional<FolderLock> lock_;  // on it
   std::unique_ptr<Stage> stage_;
   RunState state_;
   int64_t total_steps_ = 0;

@@ -25,6 +25,10 @@ void catch_stop_signals() {
   struct sigaction action = {};
   action.sa_handler = on_signal;
   for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+  // A terminal that is closed; under nohup it is ignored, and stays so.
+  struct sigaction before = {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+    sigaction(SIGHUP, &action, nullptr);
 }
 
 StopRequest stop_requested() { return g_request; }

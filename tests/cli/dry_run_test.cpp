@@ -135,6 +135,20 @@ TEST(DryRun, PlansEveryStageFromNothing) {
   }
 }
 
+// The contract's usage names no stage.
+TEST(DryRun, SpeechAsksForAVoice) {
+  const std::string demo = TANDEM_SOURCE_DIR "/assets/demo";
+  const ProgramRun run =
+      dry_run({"--simulate-gpus", "2", "--data-gpu", "0", "--model-gpu", "1", "--train-data", demo,
+               "--val-data", demo, "--batch-size", "32", "--epochs", "100"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("stage all, as the data is speech; --stage names another"),
+            std::string::npos)
+      << run.out;
+  EXPECT_EQ(dry_run({"--train-data", TANDEM_SOURCE_DIR "/LICENSE"}).out.find("stage all"),
+            std::string::npos);
+}
+
 TEST(DryRun, TouchesNoData) {
   const ProgramRun run = dry_run(
       {"--simulate-gpus", "1", "--train-data", "nowhere", "--checkpoint-dir", "nowhere-run"});

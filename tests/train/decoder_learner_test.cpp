@@ -109,6 +109,27 @@ TEST(DecoderLearner, TrainsDiscriminatorsThenTheGenerator) {
   EXPECT_EQ(learner.measures().front(), "mel_distance");
 }
 
+// What the generator is judged by must not learn from it: neither weights nor biases, which are no
+// copies in float32.
+TEST(DecoderLearner, TheGeneratorsLossTeachesItAlone) {
+  for (const bool by_products : {false, true}) {
+    DecoderLearner learner = narrow_decoder({.by_products = by_products});
+    want_gradients(learner);
+    const Batch batch = made_decoder_batch(four_clips, 6);
+    learner.add_gradients(0, batch, decoder_step(1));
+    const auto before = decoder_gradients(learner);
+    learner.add_gradients(1, batch, decoder_step(1));
+    const auto after = decoder_gradients(learner);
+    for (const auto& [name, gradient] : after) {
+      if (name.starts_with("discriminators.")) {
+        EXPECT_TRUE(same_bits(gradient, before.at(name))) << name;
+      } else {
+        EXPECT_EQ(number(before.at(name).abs().max()), 0) << name;
+      }
+    }
+  }
+}
+
 TEST(DecoderLearner, TermsAreOfTheirPhaseAndAddUp) {
   const DecoderLearnerOptions options{.segment_codes = 2};
   DecoderLearner learner = narrow_decoder(options);

@@ -76,7 +76,8 @@ inline StepValues decoder_step(int64_t step) {
   return {.step = at::scalar_tensor(step, at::kLong),
           .number = step,
           .scale = at::ones({}),
-          .seed = 11};
+          .seed = 11,
+          .run_seed = 11};
 }
 
 // Gradients wanted and zero, as the loop makes them.

@@ -37,6 +37,14 @@ TEST(TrainPlan, SaysHowAStepWillRun) {
     EXPECT_TRUE(step_lines(training, kind).empty());
 }
 
+TEST(TrainPlan, KnowsWhereALowerPrecisionChangesNothing) {
+  EXPECT_FALSE(computes_in_float32(on_gpu("gpt", "bf16"), DeviceKind::cuda));
+  EXPECT_TRUE(computes_in_float32(on_gpu("gpt", "bf16"), DeviceKind::simulated));
+  EXPECT_TRUE(computes_in_float32(on_gpu("decoder", "fp16"), DeviceKind::cpu));
+  EXPECT_FALSE(computes_in_float32(on_gpu("dvae", "bf16"), DeviceKind::cpu));
+  EXPECT_FALSE(computes_in_float32(on_gpu("gpt", "fp32"), DeviceKind::cpu));
+}
+
 TEST(TrainPlan, SaysWhyNothingIsFusedAndWhereTheSettingChangesNothing) {
   const Lines lines = {plain, "   (fused is the gpt stage in bf16, without LoRA)"};
   EXPECT_EQ(said(on_gpu("gpt", "fp32")), lines);

@@ -15,6 +15,7 @@
 #include "tandem/trainer.h"
 #include "util/atomic_file.h"
 #include "util/clock.h"
+#include "util/folder_lock.h"
 #include "util/signals.h"
 
 namespace tandem {
@@ -237,6 +238,74 @@ TEST(TrainEnds, TheDumpOfAStepThatFailsTakesThatStepAgain) {
   const Seen again = run(config);
   EXPECT_TRUE(std::string(again.error.what()).starts_with("step 8: the first number that is not"))
       << again.error.what();
+}
+
+TEST(TrainEnds, AFolderIsTrainedIntoByOneProcess) {
+  TestFolder folder;
+  simulate_devices(1);
+  const Config config = run_in(folder / "run", 2);
+  ASSERT_FALSE(run(config).failed);
+  const FolderLock held(folder / "run");
+  const Seen second = run(config);
+  EXPECT_EQ(second.error.kind(), ErrorKind::io);
+  EXPECT_EQ(std::string(second.error.what()),
+            "another process is writing into `" + (folder / "run").string() + "`");
+}
+
+TEST(TrainEnds, AFolderThatIsGoneIsNotMadeAnew) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 20);
+  config.training.save_step = 4;
+  TrainHooks hooks;
+  hooks.on_step = [&](const StepReport& report) {
+    if (report.step == 6) fs::rename(folder / "run", folder / "away");
+  };
+  const Seen seen = run(config, hooks);
+  EXPECT_EQ(seen.error.kind(), ErrorKind::io);
+  EXPECT_TRUE(std::string(seen.error.what()).ends_with("was writing into it")) << seen.error.what();
+  EXPECT_FALSE(fs::exists(folder / "run"));
+  fs::rename(folder / "away", folder / "run");
+  EXPECT_EQ(run(config).result.first_step, 4);
+}
+
+TEST(TrainEnds, ARunGoesOnWithItsDataUnderAnotherName) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 2);
+  fs::copy_file(TANDEM_SOURCE_DIR "/LICENSE", folder / "text");
+  config.data.train_data = (folder / "text").string();
+  ASSERT_FALSE(run(config).failed);
+  fs::rename(folder / "text", folder / "other");
+  config.data.train_data = (folder / "run/../other").string();
+  config.training.max_steps = 4;
+  EXPECT_EQ(run(config).result.first_step, 2);
+  write_file_atomically(folder / "other", read_file(folder / "other").substr(0, 6000));
+  config.training.max_steps = 6;
+  const Seen other = run(config);
+  EXPECT_EQ(other.error.kind(), ErrorKind::config);
+  EXPECT_NE(std::string(other.error.what()).find("it has text windows="), std::string::npos)
+      << other.error.what();
+}
+
+TEST(TrainEnds, AFinishedRunKeepsItsSettingsAndOneThatGoesOnTellsOfOthers) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 2);
+  const auto with_rate = [&](const std::string& rate) {
+    const std::string yaml = "training:\n  learning_rate: " + rate + "  # default\n";
+    Seen seen;
+    seen.out = capture([&] { train(config, {}, {.resolved_config_yaml = yaml}); }).out;
+    return seen;
+  };
+  const fs::path settings = folder / "run" / "config.yaml";
+  with_rate("0.1");
+  EXPECT_EQ(with_rate("0.2").out.find("goes on with"), std::string::npos);
+  EXPECT_NE(read_file(settings).find("learning_rate: 0.1"), std::string::npos);
+  config.training.max_steps = 4;
+  EXPECT_NE(with_rate("0.2").out.find("goes on with training.learning_rate = 0.2, which was 0.1"),
+            std::string::npos);
+  EXPECT_NE(read_file(settings).find("learning_rate: 0.2"), std::string::npos);
 }
 
 TEST(TrainEnds, PartsForWantOfMemoryAreRememberedByReplica) {

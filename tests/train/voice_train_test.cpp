@@ -161,37 +161,62 @@ TEST(VoiceTraining, PlansTheAdditionsAloneOfALowRankRun) {
 
 TEST(VoiceTraining, GivesTheSameLossesOnOneTwoAndFourDevices) {
   const VoiceCorpus corpus;
-  for (const Config& first : {corpus.config("dvae", 4, "start")})
-    in_own_process([&] {
-      simulate_devices(1);
-      run(first);
-    });
-  std::vector<std::map<int64_t, double>> losses;
-  for (const int devices : {1, 2, 4}) {
-    const auto file = corpus.folder / ("losses" + std::to_string(devices));
-    in_own_process([&] {
-      simulate_devices(devices);
-      Config config = corpus.config("gpt", 6, "gpt" + std::to_string(devices));
-      config.model.pretrained = (corpus.folder / "start/model").string();
-      config.training.multi_gpu = true;
-      config.training.learning_rate = 1e-3;
-      config.training.dropout = 0;  // its masks follow the places of rows in a replica's part
-      config.training.code_noise = 0.3;
-      Seen seen;
-      run(config, &seen);
-      std::string text;
-      for (const auto& [step, loss] : seen.train) text += fmt::format("{} {:.9f}\n", step, loss);
-      write_file_atomically(file, text);
-    });
-    std::istringstream in(read_file(file));
-    losses.emplace_back();
-    int64_t step;
-    double loss;
-    while (in >> step >> loss) losses.back()[step] = loss;
+  in_own_process([&] {
+    simulate_devices(1);
+    run(corpus.config("dvae", 4, "start"));
+    run(corpus.gpt_config(2, "voice"));
+  });
+  for (const std::string stage : {"gpt", "decoder"}) {
+    SCOPED_TRACE(stage);
+    std::vector<std::map<int64_t, double>> losses;
+    for (const int devices : {1, 2, 4}) {
+      const auto file = corpus.folder / (stage + " losses" + std::to_string(devices));
+      in_own_process([&] {
+        simulate_devices(devices);
+        Config config = corpus.config(stage, 4, stage + std::to_string(devices));
+        config.model.pretrained =
+            (corpus.folder / (stage == "gpt" ? "start/model" : "voice/model")).string();
+        config.training.multi_gpu = true;
+        // AdamW's first step goes by the sign of the last bits, where a gradient is hardly one.
+        config.training.learning_rate = stage == "gpt" ? 1e-3 : 1e-5;
+        config.training.dropout = 0.2;
+        config.training.code_noise = 0.3;
+        config.training.own_codes_share = 0.5;
+        Seen seen;
+        run(config, &seen);
+        std::string text;
+        for (const auto& [step, loss] : seen.train) text += fmt::format("{} {:.9f}\n", step, loss);
+        write_file_atomically(file, text);
+      });
+      std::istringstream in(read_file(file));
+      losses.emplace_back();
+      int64_t step;
+      double loss;
+      while (in >> step >> loss) losses.back()[step] = loss;
+    }
+    ASSERT_EQ(losses[0].size(), 4u);
+    const double allowed = stage == "gpt" ? 2e-6 : 2e-4;  // of about 4, and of about 100
+    expect_close(losses[0], losses[1], allowed);
+    expect_close(losses[0], losses[2], allowed);
   }
-  ASSERT_EQ(losses[0].size(), 6u);
-  expect_close(losses[0], losses[1], 2e-6);
-  expect_close(losses[0], losses[2], 2e-6);
+}
+
+TEST(VoiceTraining, TheDecoderGoesOnToTheSameBits) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  run(corpus.config("dvae", 2, "start"));
+  run(corpus.gpt_config(2, "voice"));
+  const auto decoder = [&](int64_t steps, const std::string& name) {
+    Config config = corpus.config("decoder", steps, name);
+    config.model.pretrained = (corpus.folder / "voice/model").string();
+    config.training.deterministic = true;
+    return config;
+  };
+  Seen straight, halves;
+  run(decoder(4, "straight"), &straight);
+  run(decoder(2, "halves"), &halves);
+  run(decoder(4, "halves"), &halves);
+  EXPECT_EQ(straight.train, halves.train);
 }
 
 TEST(VoiceTraining, ResumesToTheSameBitsAfterBeingKilled) {
@@ -329,6 +354,25 @@ TEST(VoiceTraining, DoesNotGoOnWithCodesOfAnotherDvae) {
   const Error error = error_of([&] { run(corpus.gpt_config(4, "gpt")); });
   EXPECT_EQ(error.kind(), ErrorKind::config);
   EXPECT_NE(std::string(error.what()).find(" dvae="), std::string::npos) << error.what();
+}
+
+TEST(VoiceTraining, EagerDebuggingLetsHealthyRunsPass) {
+  const VoiceCorpus corpus;
+  for (const bool deterministic : {false, true}) {
+    in_own_process([&] {
+      simulate_devices(1);
+      const std::string name = deterministic ? "same" : "start";
+      Config config = corpus.config("dvae", 3, name);
+      config.training.enable_eager_debug = true;
+      config.training.deterministic = deterministic;
+      run(config);
+      Config gpt = config;
+      gpt.training.stage = "gpt";
+      gpt.model.pretrained = (corpus.folder / name / "model").string();
+      gpt.paths.checkpoint_dir = (corpus.folder / (name + " gpt")).string();
+      run(gpt);
+    });
+  }
 }
 
 TEST(VoiceTraining, RecomputingChangesNothing) {

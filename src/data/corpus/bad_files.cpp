@@ -68,11 +68,25 @@ void BadFiles::leave_out(int64_t clip, const std::string& path, const std::strin
 void BadFiles::append(const std::string& path, const std::string& reason,
                       const std::string& sentence) {
   if (list_.empty()) return;
+  unwritten_ += tsv_field(path) + '\t' + reason + '\t' + tsv_field(sentence) + '\n';
+  write();
+}
+
+void BadFiles::write() {
+  if (unwritten_.empty()) return;
   if (!file_.is_open()) {
+    file_.clear();
     file_.open(list_, std::ios::app);
+    if (!file_.is_open()) return;
     if (file_.tellp() == 0) file_ << "path\treason\tsentence\n";
   }
-  file_ << tsv_field(path) << '\t' << reason << '\t' << tsv_field(sentence) << std::endl;
+  file_ << unwritten_ << std::flush;
+  unwritten_.clear();
+}
+
+void BadFiles::flush() {
+  const std::lock_guard lock(mutex_);
+  write();
 }
 
 int64_t BadFiles::total() const {

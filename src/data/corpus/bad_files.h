@@ -18,7 +18,8 @@ struct BadFileLimits {
 
 class BadFiles {
  public:
-  // `list` is a TSV file (path, reason, sentence), made with the first bad clip; empty: no list.
+  // `list` is a TSV file (path, reason, sentence), made with the first bad clip, or once its folder
+  // is there; empty: no list.
   BadFiles(std::string list, int64_t clips, const BadFileLimits& limits);
 
   void note_tried(int64_t clip);
@@ -33,6 +34,9 @@ class BadFiles {
   void leave_out(int64_t clip, const std::string& path, const std::string& reason,
                  const std::string& sentence);
 
+  // Writes what could not be written yet: a list in a folder that is made later.
+  void flush();
+
   int64_t total() const;  // without those left out
   std::map<std::string, int64_t> by_reason() const;
   std::string summary() const;  // "3 missing, 1 truncated"
@@ -40,6 +44,7 @@ class BadFiles {
  private:
   double share() const;
   void append(const std::string& path, const std::string& reason, const std::string& sentence);
+  void write();
   const std::string list_;
   const BadFileLimits limits_;
   mutable std::mutex mutex_;
@@ -48,6 +53,7 @@ class BadFiles {
   std::map<std::string, int64_t> reasons_;
   bool warned_ = false;
   std::ofstream file_;
+  std::string unwritten_;
 };
 
 }  // namespace tandem

@@ -18,8 +18,9 @@ struct PrepareOptions {
   int workers = 0;
   double max_bad_share = 0.2;  // of broken clips and rows
   std::string tokenizer_file = {};
-  int train_tokenizer = 0;   // size of a vocabulary to train from the texts
-  int extend_tokenizer = 0;  // how many tokens are added to `tokenizer_file`
+  int train_tokenizer = 0;    // size of a vocabulary to train from the texts
+  bool fewer_tokens = false;  // are no error, where the texts give no more
+  int extend_tokenizer = 0;   // how many tokens are added to `tokenizer_file`
   std::function<void(const std::string&)> on_notice = {};  // sentences for the user, as they come
   std::function<void(const ScanProgress&)> on_progress = {};
 };

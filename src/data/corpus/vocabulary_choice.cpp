@@ -13,6 +13,7 @@ namespace tandem {
 VocabularyChoice::VocabularyChoice(const PrepareOptions& options, std::string made)
     : train_(options.train_tokenizer),
       extend_(options.extend_tokenizer),
+      at_most_(options.fewer_tokens),
       given_(options.tokenizer_file),
       made_(std::move(made)) {
   if (train_ > 0 && (extend_ > 0 || !given_.empty())) {
@@ -44,8 +45,9 @@ TokenizerMaker VocabularyChoice::maker() {
 std::shared_ptr<const Tokenizer> VocabularyChoice::make(const std::vector<std::string>& texts) {
   // Without texts nothing can be learned, and the scan ends with a sentence about that anyway.
   if ((train_ <= 0 && extend_ <= 0) || texts.empty()) return loaded_;
-  const std::string json = extend_ > 0 ? extend_vocabulary(read_file(given_), texts, extend_)
-                                       : train_bpe(texts, {.vocabulary_size = train_});
+  const std::string json = extend_ > 0
+                               ? extend_vocabulary(read_file(given_), texts, extend_)
+                               : train_bpe(texts, {.vocabulary_size = train_, .at_most = at_most_});
   write_file_atomically(made_, json);
   file_ = made_;
   return parse_tokenizer(json, made_);

@@ -22,6 +22,7 @@ class VocabularyChoice {
  private:
   std::shared_ptr<const Tokenizer> make(const std::vector<std::string>& texts);
   int train_, extend_;
+  bool at_most_;
   std::string given_, made_, file_;
   std::shared_ptr<const Tokenizer> loaded_;
 };

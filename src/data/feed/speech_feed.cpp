@@ -110,8 +110,16 @@ BatchOrder order_of(const SpeechCorpus& corpus, BadFiles& bad, const DataConfig&
         .hint("cut the recordings into sentences, or choose a model with more places");
   }
   if (left_out > 0 && options.side != Side::validation) {
-    log_info("{} of {} clips are left out, the model cannot take them ({})", left_out,
-             corpus.index().size(), bad.summary());
+    std::string most;
+    if (options.bounds.most_samples > 0)
+      most =
+          fmt::format("{:.2f} s", static_cast<double>(options.bounds.most_samples) / sample_rate);
+    if (options.bounds.most_tokens > 0)
+      most += fmt::format("{}{} tokens", most.empty() ? "" : " and ", options.bounds.most_tokens);
+    log_info(
+        "{} of {} clips are left out ({}): the model takes {} at most{}", left_out,
+        corpus.index().size(), bad.summary(), most,
+        options.bad_list.empty() ? "" : fmt::format("; they are listed in `{}`", options.bad_list));
   }
   std::vector<Bucket> buckets = buckets_of(corpus, rows, config, options.bounds, sample_rate);
   check_replicas(buckets, config, options.replicas);
@@ -176,8 +184,9 @@ void announce_loading(const DataConfig& config) {
   if (config.use_native_loading) {
     say("✅ SUCCESS: Using native data loading (GPU-optimized)");
   } else {
-    say("⚠️  Native data loading is off: every file goes through the general decoder, which is "
-        "slower");
+    complain(
+        {"⚠️  Native data loading is off: every file goes through the general decoder, which "
+         "is slower"});
   }
 }
 
@@ -199,6 +208,11 @@ SpeechFeed::SpeechFeed(const std::string& path, const DataConfig& config, uint64
                        const std::string& bad_list, bool on_host, bool shuffle)
     : SpeechFeed(path, config,
                  {.seed = seed, .bad_list = bad_list, .on_host = on_host, .shuffle = shuffle}) {}
+
+std::string SpeechFeed::words() const {
+  return fmt::format("clips={} batches={} buckets={}", order.clips(), order.batches_an_epoch(),
+                     order.buckets().size());
+}
 
 std::vector<std::string> SpeechFeed::clips_of(int64_t batch) const {
   std::vector<std::string> files;

@@ -42,6 +42,8 @@ struct SpeechFeed {
   SpeechFeed(const SpeechFeed&) = delete;
   SpeechFeed& operator=(const SpeechFeed&) = delete;
 
+  // What must be the same for the order of batches to be.
+  std::string words() const;
   // Files of a batch, in the order of its rows.
   std::vector<std::string> clips_of(int64_t batch) const;
 

@@ -98,8 +98,11 @@ void SpeechBatches::run_task(HostBatch& base, int task) {
   }
   throw Error(
       ErrorKind::data,
-      fmt::format("no clip of {:g} s or less can be used: {} were tried in place of one ({})",
-                  order_.buckets()[host.planned.bucket].seconds, attempts, bad_.summary()));
+      fmt::format("no clip of {:g} s or less can be used: {} were tried in place of `{}` ({})",
+                  order_.buckets()[host.planned.bucket].seconds, attempts,
+                  corpus_.index().full_path(host.planned.clips[static_cast<size_t>(task)]),
+                  bad_.summary()))
+      .hint("is the dataset still where it was prepared?");
 }
 
 bool SpeechBatches::load_clip(HostSpeech& host, int task, int64_t clip) {

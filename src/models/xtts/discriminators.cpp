@@ -107,7 +107,9 @@ Discriminators::Folded Discriminators::fold(at::ScalarType compute) const {
     for (const Layer& layer : one.layers) {
       const at::Tensor weight = at::_weight_norm(layer.direction, layer.scale, 0).to(compute);
       weights.push_back(one.period > 1 ? weight.squeeze(3) : weight);
-      biases.push_back(layer.bias.to(compute));
+      // In float32 no copy: without gradients here there must be none behind it either.
+      const at::Tensor bias = at::GradMode::is_enabled() ? layer.bias : layer.bias.detach();
+      biases.push_back(bias.to(compute));
     }
   }
   return folded;

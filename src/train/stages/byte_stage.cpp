@@ -1,6 +1,7 @@
 #include "train/stages/byte_stage.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "device/device_scope.h"
 #include "tandem/config.h"
@@ -58,6 +59,11 @@ ByteStage::ByteStage(const Config& config)
 
 std::unique_ptr<Learner> ByteStage::make_learner(LogicalDevice&) {
   return std::make_unique<ByteLearner>(size_, config_.training);
+}
+
+std::string ByteStage::fingerprint() const {
+  return fmt::format("text windows={} validation={}", corpus_.train_windows(),
+                     corpus_.validation_windows());
 }
 
 int64_t ByteStage::batches_an_epoch() const {

@@ -18,7 +18,7 @@ class ByteStage final : public Stage {
   BatchMaker* validation() override { return &validation_; }
   int64_t validation_batches() const override;
   double tokens_a_batch() const override;
-  std::string fingerprint() const override { return "text"; }
+  std::string fingerprint() const override;
   void export_model(const NamedTensors&, const NamedTensors&, const std::string&) override {}
 
  private:

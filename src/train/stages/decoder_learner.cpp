@@ -127,8 +127,8 @@ DecoderLearner::Spoken DecoderLearner::speak(const Batch& batch, const at::Tenso
 DecoderLearner::Spoken DecoderLearner::speak_window(const Batch& batch,
                                                     const StepValues& values) const {
   const SpokenRows rows = spoken_rows(batch);
-  const at::Tensor latents = latents_(rows, values.step, values.seed);
-  const at::Tensor unit = counted_units(values.seed, "decoder window",
+  const at::Tensor latents = latents_(rows, values.step, values.run_seed);
+  const at::Tensor unit = counted_units(values.run_seed, "decoder window",
                                         row_identity(rows.codes, rows.code_lengths), values.step);
   const int64_t judged = vocoder_.shape().frames_of(options_.segment_codes);
   return speak(batch, latents, window_of(rows.codes.size(1), judged), unit);

@@ -127,8 +127,8 @@ std::string DecoderStage::fingerprint() const {
     xtts.gpt.visit("gpt.", visit);
     xtts.conditioning.visit("gpt.", visit);
   });
-  return fmt::format("decoder width={} latents={} clips={} gpt={}", size.width, size.latents,
-                     training_.feed->order.clips(), mark);
+  return fmt::format("decoder width={} latents={} {} gpt={}", size.width, size.latents,
+                     training_.feed->words(), mark);
 }
 
 std::vector<std::pair<std::string, std::string>> DecoderStage::facts() const {

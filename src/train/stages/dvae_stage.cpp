@@ -149,8 +149,13 @@ double DvaeStage::tokens_a_batch() const {
 
 std::string DvaeStage::fingerprint() const {
   const DvaeEncoder::Size& size = dvae_.encoder.size;
-  return fmt::format("dvae codes={} width={} hidden={} mels={} clips={}", size.codes, size.vector,
-                     size.widths.back(), size.mels, training_->order.clips());
+  std::string words = fmt::format("dvae codes={} width={} hidden={} mels={} {}", size.codes,
+                                  size.vector, size.widths.back(), size.mels, training_->words());
+  if (!made_) {
+    Dvae dvae = dvae_;
+    words += " from=" + mark_of([&](const VisitParameter& visit) { dvae.visit("", visit); });
+  }
+  return words;
 }
 
 std::vector<std::pair<std::string, std::string>> DvaeStage::facts() const {

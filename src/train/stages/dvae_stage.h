@@ -24,6 +24,7 @@ class DvaeStage final : public Stage {
   DvaeStage(const Config& config, VoiceParts parts, LogicalDevice& data_device,
             const std::string& bad_list);
 
+  void begin() override { training_->bad.flush(); }
   std::unique_ptr<Learner> make_learner(LogicalDevice& device) override;
   BatchMaker& batches() override { return batches_; }
   int64_t batches_an_epoch() const override { return training_->order.batches_an_epoch(); }

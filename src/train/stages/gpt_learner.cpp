@@ -13,6 +13,7 @@
 #include "train/rules/pass_places.h"
 #include "train/rules/weight_groups.h"
 #include "train/stages/code_noise.h"
+#include "train/stages/counted_tensor.h"
 #include "train/stages/low_precision.h"
 
 namespace tandem {
@@ -249,7 +250,11 @@ at::Tensor GptLearner::add_gradients(size_t phase, const Batch& batch, const Ste
                                     .reads_stop = config_.compat != "coqui",
                                     .recalls = config_.recall_weight > 0,
                                     .recompute = config_.recompute};
-  const CountedDropout dropout{.share = config_.dropout, .seed = values.seed, .step = values.step};
+  // The same for a clip on whatever replica, in whatever part of a batch.
+  const CountedDropout dropout{.share = config_.dropout,
+                               .seed = values.run_seed,
+                               .step = values.step,
+                               .rows = row_identity(fields[gpt_codes], fields[gpt_code_lengths])};
   XttsGpt::Learned result;
   {
     const LowPrecision low(config_.precision, device_);

@@ -140,9 +140,16 @@ std::string GptStage::fingerprint() const {
     dvae.visit("", visit);
     visit("codebook", dvae.encoder.codebook);
   });
-  return fmt::format("gpt layers={} width={} vocabulary={} codes={} clips={} dvae={}", size.layers,
-                     size.width, size.text_tokens, size.start_audio_token, training_->order.clips(),
-                     mark);
+  std::string words =
+      fmt::format("gpt layers={} width={} vocabulary={} codes={} {} dvae={}", size.layers,
+                  size.width, size.text_tokens, size.start_audio_token, training_->words(), mark);
+  if (parts_.trained.contains("gpt")) {
+    XttsGpt gpt = parts_.xtts.gpt;
+    words += " from=" + mark_of([&](const VisitParameter& visit) { gpt.visit("gpt.", visit); });
+  }
+  if (config_.training.lora_rank > 0)
+    words += fmt::format(" lora_rank={}", config_.training.lora_rank);
+  return words;
 }
 
 std::vector<std::pair<std::string, std::string>> GptStage::facts() const {

@@ -41,6 +41,8 @@ void set_precision(const std::string& precision, bool deterministic) {
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
   at::globalContext().setBenchmarkCuDNN(false);
+  // Memory that nobody has written yet is not looked at by us, and not a number where it is filled.
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
 }
 
 }  // namespace tandem

@@ -49,6 +49,21 @@ TEST(SpeechFaults, SecondsThatLeaveAReplicaWithoutClipsAreRefused) {
       << refused.sentence;
 }
 
+TEST(SpeechFaults, AreListedOnceTheFolderOfTheListIsThere) {
+  const TestFolder scratch;
+  const std::filesystem::path list = scratch / "run" / "bad_files.tsv";
+  BadFiles bad(list.string(), 4, {});
+  bad.leave_out(1, "long.wav", "too long", "it lasts an hour");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "run"));
+  std::filesystem::create_directory(scratch / "run");
+  bad.flush();
+  bad.flush();
+  bad.leave_out(2, "longer.wav", "too long", "it lasts two");
+  EXPECT_EQ(contents(list),
+            "path\treason\tsentence\nlong.wav\ttoo long\tit lasts an hour\n"
+            "longer.wav\ttoo long\tit lasts two\n");
+}
+
 TEST(SpeechFaults, DamagedMelsOfACacheAreNotCalledMissingText) {
   const SpeechFolder folder(12);
   const DataConfig config = SpeechFolder::settings();
