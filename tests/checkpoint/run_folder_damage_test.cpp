@@ -34,11 +34,15 @@ TEST(RunFolder, ADamagedLatestNamesTheOneBefore) {
 TEST(RunFolder, ADamagedOnlyCheckpointAdvisesAFreshStart) {
   const TestFolder scratch;
   RunFolder(scratch.path()).save(checkpoint_of(10), false, 3);
-  put(scratch / "latest" / "state.json", "{\"step\": 1.5");
-  const Thrown thrown = thrown_by([&] { RunFolder(scratch.path()).load_latest(); });
-  EXPECT_EQ(thrown.kind, "corrupt");
-  EXPECT_TRUE(contains(thrown.sentence, "is not a run's state")) << thrown.sentence;
-  EXPECT_EQ(thrown.hint, "start again with --fresh");
+  for (const auto& [text, fault] : {std::pair("{\"step\": 1.5", "is empty or cut short"),
+                                    std::pair("", "is empty or cut short"),
+                                    std::pair("{\"step\": \"ten\"}", "is not a run's state")}) {
+    put(scratch / "latest" / "state.json", text);
+    const Thrown thrown = thrown_by([&] { RunFolder(scratch.path()).load_latest(); });
+    EXPECT_EQ(thrown.kind, "corrupt");
+    EXPECT_TRUE(contains(thrown.sentence, fault)) << thrown.sentence;
+    EXPECT_EQ(thrown.hint, "start again with --fresh");
+  }
 }
 
 TEST(RunFolder, ALatestThatLeadsNowhereIsAnErrorNotANewRun) {
