@@ -76,6 +76,10 @@ struct TrainOptions {
   bool fresh = false;                // never resume
   std::string resolved_config_yaml;  // kept as config.yaml in the run's folder
   std::string goes_on_with = {};     // how one that is stopped is resumed; empty: the same command
+  // For sentences that tell a command: that it had --fresh, and what makes it that of this stage
+  // alone where it stood for several (" --stage gpt …").
+  bool asked_fresh = false;
+  std::string alone_with = {};
 };
 
 struct TrainResult {
@@ -97,6 +101,8 @@ struct TrainResult {
 // checkpoint.
 TrainResult train(const Config& config, const TrainHooks& hooks = {},
                   const TrainOptions& options = {});
+
+const std::vector<std::string>& voice_stages();  // in their order: dvae, gpt, decoder
 
 // The runs that `stage: all` stands for, one after another, each starting from what the one before
 // it wrote; of any other stage the run itself. Their folders are in that of the whole.

@@ -9,6 +9,7 @@
 #include "checkpoint/tensor_writing.h"
 #include "tandem/error.h"
 #include "util/atomic_file.h"
+#include "util/folder_lock.h"
 #include "util/text.h"
 
 namespace tandem {
@@ -72,6 +73,15 @@ NamedTensors to_list(SafetensorsFile file) {
   return list;
 }
 
+// A run's folder itself, in which another process may be at work.
+void remove_leftovers_unless_used(const fs::path& run) {
+  try {
+    const FolderLock alone(run);
+    FolderDraft::remove_leftovers(run);
+  } catch (const Error&) {
+  }
+}
+
 }  // namespace
 
 fs::path RunFolder::checkpoint_path(int64_t step) const {
@@ -116,6 +126,16 @@ void RunFolder::remove_old(int64_t keep) const {
   for (size_t i = 0; i + static_cast<size_t>(std::max<int64_t>(keep, 1)) < steps.size(); ++i) {
     const fs::path old = checkpoint_path(steps[i]);
     if (old.filename() != best && old.filename() != latest) remove_tree(old);
+  }
+}
+
+void RunFolder::remove_leftovers() const {
+  FolderDraft::remove_leftovers(path_);
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-")) FolderDraft::remove_leftovers(entry.path());
+    if (name.starts_with("bad-step-")) remove_leftovers_unless_used(entry.path());
   }
 }
 

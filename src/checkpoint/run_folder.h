@@ -51,6 +51,8 @@ class RunFolder {
   std::optional<Checkpoint> load_latest() const;
   std::optional<Checkpoint> load_best() const;  // what `best` names, or else `latest`
   std::optional<RunState> latest_state() const;
+  // What a killed process had begun to write, also within checkpoints.
+  void remove_leftovers() const;
   // Writes into the latest checkpoint that the run is finished.
   void mark_finished() const;
 

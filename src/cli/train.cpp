@@ -11,6 +11,7 @@
 #include "config/schema.h"
 #include "tandem/trainer.h"
 #include "util/log.h"
+#include "util/shell_word.h"
 #include "util/signals.h"
 #include "util/text.h"
 
@@ -86,10 +87,18 @@ int run_train(const Arguments& arguments) {
                          .resolved_config_yaml = print_config(resolved)};
     if (fresh)
       options.goes_on_with = "the same command with that --checkpoint-dir, without --fresh";
+    options.asked_fresh = fresh;
+    if (runs.size() > 1) {
+      options.alone_with = " --stage " + run.training.stage;
+      if (run.model.pretrained)
+        options.alone_with += " --pretrained " + shell_word(*run.model.pretrained);
+      if (run.training.max_steps)
+        options.alone_with += fmt::format(" --max-steps {}", *run.training.max_steps);
+    }
     if (fresh && runs.size() > 1)
-      options.goes_on_with =
-          fmt::format("the same command with --checkpoint-dir {}, without --fresh",
-                      std::filesystem::path(run.paths.checkpoint_dir).parent_path().string());
+      options.goes_on_with = fmt::format(
+          "the same command with --checkpoint-dir {}, without --fresh",
+          shell_word(std::filesystem::path(run.paths.checkpoint_dir).parent_path().string()));
     run_one(run, options);
   }
   return 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "observe/step_line.h"
 #include "observe/watch.h"
 #include "tandem/error.h"
+#include "tandem/trainer.h"
 #include "util/log.h"
 #include "util/signals.h"
 
@@ -86,22 +88,48 @@ std::filesystem::path run_within(const std::filesystem::path& folder) {
   return newest;
 }
 
+bool goes_on_behind(const std::filesystem::path& folder, const RunWatch& run) {
+  const std::vector<std::string>& stages = voice_stages();
+  const auto stage = std::ranges::find(stages, folder.filename().string());
+  return stage != stages.end() && *stage != stages.back() &&
+         run.standing().kind == RunStanding::finished && run.is_process_there() &&
+         stop_requested() == StopRequest::none;
+}
+
+// `folder` becomes the stage behind it once that is at work. False: it will not be, or Ctrl-C came.
+bool wait_for_next(const std::filesystem::path& whole, std::filesystem::path& folder,
+                   const RunWatch& run) {
+  log_info("waiting for the stage behind {}", folder.filename().string());
+  while (run.is_process_there() && stop_requested() == StopRequest::none) {
+    std::this_thread::sleep_for(between_looks);
+    const std::filesystem::path now = run_within(whole);
+    if (now == folder) continue;
+    folder = now;
+    return true;
+  }
+  return false;
+}
+
 int run_watch(const Arguments& arguments) {
   if (!arguments.rest.empty()) {
     throw Error(ErrorKind::usage,
                 fmt::format("`{}` has no place beside --watch", arguments.rest.front()))
         .hint("tandem train --watch RUN");
   }
-  const std::string folder = run_within(arguments.value("--watch")).string();
-  RunWatch run(folder);
-  run.read();
-  if (!arguments.has("--once")) {
-    follow(run);
+  const std::filesystem::path whole = arguments.value("--watch");
+  std::filesystem::path folder = run_within(whole);
+  for (;;) {
+    RunWatch run(folder);
     run.read();
+    if (!arguments.has("--once")) {
+      follow(run);
+      run.read();
+    }
+    print(run.state());
+    if (arguments.has("--report")) log_info("report: {}", write_report(folder).string());
+    const bool more = !arguments.has("--once") && folder != whole && goes_on_behind(folder, run);
+    if (!more || !wait_for_next(whole, folder, run)) return 0;
   }
-  print(run.state());
-  if (arguments.has("--report")) log_info("report: {}", write_report(folder).string());
-  return 0;
 }
 
 }  // namespace tandem

@@ -40,9 +40,11 @@ TANDEM_CELL bool judge_cell(float norm, float limit, const VerdictPlaces& at,
   const bool ended = n.most_bad > 0 && *at.bad >= n.most_bad;
   const bool good = finite && !ended && (norm <= limit || *at.spikes >= n.patience);
   *at.bad = good ? 0 : *at.bad + 1;
+  // The step with which a run ends finds, taken again, what it found.
+  const bool ends = n.most_bad > 0 && *at.bad >= n.most_bad;
   if (good) {
     *at.spikes = 0;
-  } else if (finite) {
+  } else if (finite && !ends) {
     ++*at.spikes;
   }
   if (good && norm > 0) at.norms[(*at.count)++ % n.window] = norm;

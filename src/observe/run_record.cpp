@@ -112,6 +112,11 @@ RunRecord read_run(const fs::path& folder) {
   return run;
 }
 
+bool is_process_there(const std::vector<RunEvent>& events) {
+  const auto begun = std::ranges::find_if(events.rbegin(), events.rend(), &RunEvent::begins);
+  return begun != events.rend() && !process_is_gone(*begun);
+}
+
 RunStanding standing_of(const std::vector<RunEvent>& events) {
   const RunEvent* beginning = nullptr;
   const RunEvent* end = nullptr;

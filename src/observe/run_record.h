@@ -57,5 +57,7 @@ struct RunStanding {
   std::string words;  // "running (process 7 on a)", "stopped: interrupted after step 7; …"
 };
 RunStanding standing_of(const std::vector<RunEvent>& events);
+// Whether the process that began it last is there, or on a machine that cannot be asked.
+bool is_process_there(const std::vector<RunEvent>& events);
 
 }  // namespace tandem

@@ -43,6 +43,7 @@ class RunWatch {
   int64_t step() const { return last_ ? last_->step : 0; }
   int64_t total_steps() const { return total_steps_; }
   RunStanding standing() const { return standing_of(events_); }
+  bool is_process_there() const { return tandem::is_process_there(events_); }
   // From the speed of the last steps; nothing while it is not known.
   std::optional<double> seconds_left() const;
   // "step 12/100  loss …  left 2m 05s", figures as the run itself shows them.

@@ -82,9 +82,10 @@ bool GradientReducer::break_off() {
   watching_ = false;
   if (next_ == 0) return false;
   const at::NoGradGuard no_grad;
+  // The tensors, not the runs they lie in: what is between them is never written again.
   for (size_t i = next_; i < buckets_.size(); ++i)
-    for (at::Tensor gradients : store_.gradients(buckets_[i].first, buckets_[i].end))
-      gradients.fill_(NAN);
+    for (size_t j = buckets_[i].first; j < buckets_[i].end; ++j)
+      at::Tensor(store_.views()[j].gradient).fill_(NAN);
   finish();
   return true;
 }

@@ -58,7 +58,7 @@ struct StepValues {
   int64_t number = 0;  // the same on the host: only for what Learner::pass_of tells apart
   at::Tensor scale;   // [] float32: losses are multiplied by it before the backward pass; 1 but for
                       // fp16
-  uint64_t seed = 0;  // of this replica
+  uint64_t seed = 0;  // of this replica: for masks that follow a number's place in its batch
   uint64_t run_seed = 0;  // of all: for draws that must not depend on how replicas share a batch
   bool first = false;  // of a step's batches: gradients of split tensors must be overwritten, for
                        // nobody clears them

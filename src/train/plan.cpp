@@ -110,10 +110,13 @@ PlanRows plan_rows(const TrainPlan& plan, const Config& config, const HeldBytes&
                                          ? "computed again in the backward pass"
                                          : "kept; training.recompute is for the gpt stage");
   const DeviceKind kind = DeviceRegistry::get().find(plan.strategy.replicas.front()).kind();
-  rows.emplace_back("precision",
-                    config.training.precision + (computes_in_float32(config.training, kind)
-                                                     ? ", which this device computes in float32"
-                                                     : ""));
+  std::string precision = config.training.precision;
+  if (computes_in_float32(config.training, kind)) {
+    const bool but_one = config.training.stage == "all" && precision != "tf32";
+    precision += but_one ? ", which this device computes in float32 but for the DVAE"
+                         : ", which this device computes in float32";
+  }
+  rows.emplace_back("precision", precision);
   rows.emplace_back("learning rate",
                     fmt::format("{:g}, {}", plan.learning_rate, config.training.schedule));
   const std::string& stages = config.training.stage_steps;

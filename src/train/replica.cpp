@@ -124,6 +124,7 @@ void Replica::set_inputs(const StepRequest& request) {
 
 at::Tensor Replica::step(const StepRequest& request) {
   DeviceScope scope(device_);
+  gave_up_ = false;
   const int64_t micro_batches = config_.gradient_accumulation_steps;
   at::Tensor scale;
   {
@@ -204,6 +205,7 @@ at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
     }
     asked.out_of_memory = false;
     const bool given_up = forget_pass(phase);
+    gave_up_ = gave_up_ || given_up;
     const bool first_time = divisions_ == 1;
     divisions_ = parts * 2;
     if (first_time) {

@@ -63,6 +63,8 @@ class Replica {
   // Parts a batch is worked on in, for want of memory; read from any thread.
   int64_t divisions() const { return divisions_; }
   void divide(int64_t parts) { divisions_ = parts; }
+  // The last step is no number for want of memory: its gradients were on their way already.
+  bool gave_up() const { return gave_up_; }
   void damage();  // one weight becomes another, for tests
 
   // Everything a checkpoint keeps, on the host once what is queued has run; the next one overwrites
@@ -103,6 +105,7 @@ class Replica {
   PassGraphs update_graphs_;
   std::atomic<int64_t> divisions_{1};
   int64_t validation_divisions_ = 1;
+  bool gave_up_ = false;
 };
 
 }  // namespace tandem

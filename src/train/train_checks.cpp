@@ -10,6 +10,7 @@
 #include "train/train_worker.h"
 #include "util/atomic_file.h"
 #include "util/log.h"
+#include "util/shell_word.h"
 #include "util/text.h"
 
 namespace tandem {
@@ -62,33 +63,32 @@ bool TrainRun::validate(Worker& worker, int64_t step) {
     options.first_batch = 0;
     options.end_batch = stage_->validation_batches();
     options.capacity = std::min<size_t>(8, plan_.queue_capacity);
-    validation_feed_ = std::make_unique<Feed>(
-        *stage_->validation(), DeviceRegistry::get().find(plan_.strategy.data_device),
-        model_devices(), options);
+    auto feed = std::make_unique<Feed>(*stage_->validation(),
+                                       DeviceRegistry::get().find(plan_.strategy.data_device),
+                                       model_devices(), options);
+    const std::lock_guard lock(alone_mutex_);
+    // Whoever failed before it was there could not stop it.
+    if (rank_failed_) throw Error(ErrorKind::peer, "another rank failed");
+    validation_feed_ = std::move(feed);
   });
+  if (fault_ && fault_->kind == FaultKind::judge && fault_->strikes(worker.rank, step))
+    throw Error(ErrorKind::internal,
+                fmt::format("fault on purpose at rank {}, behind step {}", worker.rank, step));
   worker.replica.swap_average();
   const std::vector<std::string> names = worker.replica.learner().measures();
   // Sums, counts, and whether a rank gave up.
   at::Tensor all = at::zeros({3, static_cast<int64_t>(names.size())}, scope_options());
   at::Tensor tally = at::zeros({worker.replica.learner().tally()}, scope_options());
-  try {
-    while (const std::optional<BatchLease> batch = validation_feed_->next(worker.rank)) {
-      if (stop_requested() != StopRequest::none) {
-        all[2].fill_(1);
-        validation_feed_->stop();
-        break;
-      }
-      if (fault_ && fault_->kind == FaultKind::judge && fault_->strikes(worker.rank, step))
-        throw Error(ErrorKind::internal,
-                    fmt::format("fault on purpose at rank {}, behind step {}", worker.rank, step));
-      const Measured part = worker.replica.validate(**batch);
-      all[0] += part.sums;
-      all[1] += part.counts;
-      if (part.tally.defined()) tally += part.tally;
+  while (const std::optional<BatchLease> batch = validation_feed_->next(worker.rank)) {
+    if (stop_requested() != StopRequest::none) {
+      all[2].fill_(1);
+      validation_feed_->stop();
+      break;
     }
-  } catch (...) {
-    validation_feed_->stop();  // the others would wait for batches behind our full queue
-    throw;
+    const Measured part = worker.replica.validate(**batch);
+    all[0] += part.sums;
+    all[1] += part.counts;
+    if (part.tally.defined()) tally += part.tally;
   }
   worker.replica.swap_average();
   if (group(worker.rank)) {
@@ -101,7 +101,11 @@ bool TrainRun::validate(Worker& worker, int64_t step) {
   const bool given_up = seen[2][0].item<double>() > 0;
   // The others may still read from the feed's last batch.
   if (group(worker.rank)) group(worker.rank)->barrier();
-  if (worker.rank == 0) validation_feed_.reset();
+  if (worker.rank == 0) {
+    std::unique_ptr<Feed> over;
+    const std::lock_guard lock(alone_mutex_);
+    over = std::move(validation_feed_);
+  }
   if (given_up) return false;
   const int64_t from = stage_->compared_from();
   if (step >= from) worker.early_stop.forget_before(from);
@@ -136,6 +140,7 @@ void TrainRun::make_samples(Worker& worker, int64_t step) {
   worker.reader.drain();
   worker.replica.swap_average();
   alone(worker.rank, [&] {
+    folder_must_be_there();
     at::NoGradGuard no_grad;
     for (const Sample& sample : stage_->samples(worker.replica.learner())) {
       SampleReport report{
@@ -171,6 +176,15 @@ void TrainRun::check_replicas(int rank, int64_t step) {
   }
 }
 
+// What is written into a folder that was moved away would make it anew, without what was in it.
+void TrainRun::folder_must_be_there() const {
+  if (std::filesystem::exists(folder_.path() / "fingerprint")) return;
+  throw Error(ErrorKind::io,
+              fmt::format("`{}` is gone: it was moved or removed while the run was writing into it",
+                          folder_.path().string()))
+      .hint("put it back; the same command goes on from the last checkpoint in it");
+}
+
 void TrainRun::save(Worker& worker, int64_t step) {
   worker.reader.drain();
   if (worker.rank != 0) return;
@@ -180,6 +194,10 @@ void TrainRun::save(Worker& worker, int64_t step) {
   state_.owes_checks = worker.owes_checks;
   state_.last_loss = result_.last_loss;
   state_.seconds = seconds();
+  // A run that goes on from here is at its end when it has seen so itself: with what its end does.
+  const double limit = config_.training.max_minutes.value_or(INFINITY) * 60;
+  if (!worker.finished && !time_is_up_ && seconds_before_ < limit)
+    state_.seconds = std::min(state_.seconds, limit * (1 - 1e-9));
   state_.divisions = divisions();
   const bool best = worker.best || !stage_->validation();
   writer_.save(worker.replica, [this, state = state_, best](Checkpoint checkpoint) {
@@ -190,11 +208,7 @@ void TrainRun::save(Worker& worker, int64_t step) {
                                              "purpose",
                                              folder_.path().string()));
     }
-    if (!std::filesystem::exists(folder_.path() / "fingerprint"))
-      throw Error(ErrorKind::io, fmt::format("`{}` is gone: it was moved or removed while the run "
-                                             "was writing into it",
-                                             folder_.path().string()))
-          .hint("put it back; the same command goes on from the last checkpoint in it");
+    folder_must_be_there();
     folder_.save(checkpoint, best, config_.training.keep_checkpoints);
     if (hooks_.on_checkpoint)
       hooks_.on_checkpoint((folder_.path() / fmt::format("step-{}", state.step)).string());
@@ -207,6 +221,7 @@ void TrainRun::save(Worker& worker, int64_t step) {
 void TrainRun::write_dump(Worker& worker, int64_t step) {
   try {
     const std::filesystem::path folder = folder_.path() / fmt::format("bad-step-{}", step);
+    folder_must_be_there();
     writer_.wait();
     writer_.save(worker.replica, [&](Checkpoint checkpoint) {
       checkpoint.state = state_;
@@ -224,8 +239,10 @@ void TrainRun::write_dump(Worker& worker, int64_t step) {
         clips.push_back(clip);
     if (!clips.empty()) write_file_atomically(folder / "clips.txt", join(clips, "\n") + "\n");
     log_warning(
-        "`{}` begins at step {}{}: the same command with --checkpoint-dir {}{}", folder.string(),
-        step, clips.empty() ? "" : ", and lists its clips in clips.txt", folder.string(),
+        "`{}` begins at step {}{}: the same command{} with{} --checkpoint-dir {}{}",
+        folder.string(), step, clips.empty() ? "" : ", and lists its clips in clips.txt",
+        options_.asked_fresh ? ", without --fresh," : "", options_.alone_with,
+        shell_word(folder.string()),
         config_.training.enable_eager_debug
             ? " takes it again"
             : " training.enable_eager_debug=true names the first tensor that is not a number");

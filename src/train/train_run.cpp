@@ -59,6 +59,24 @@ std::map<std::string, std::string> values_of(const std::string& config_yaml) {
   return values;
 }
 
+// "key=value key=value", or a word without a value.
+std::map<std::string, std::string> words_of(std::string_view fingerprint) {
+  std::map<std::string, std::string> words;
+  for (const std::string& word : split(fingerprint, ' ')) {
+    const size_t equals = std::min(word.find('='), word.size());
+    words[word.substr(0, equals)] = word.substr(std::min(equals + 1, word.size()));
+  }
+  return words;
+}
+
+// Of what both say: a run of an earlier version says less.
+bool contradict(std::string_view before, std::string_view now) {
+  const std::map<std::string, std::string> old = words_of(without_paths(before));
+  for (const auto& [key, value] : words_of(without_paths(now)))
+    if (const auto known = old.find(key); known != old.end() && known->second != value) return true;
+  return false;
+}
+
 // Steps that take all batches of the epochs; the last one begins the next epoch where they do not
 // come out even.
 int64_t steps_of_epochs(int64_t epochs, int64_t batches, int64_t accumulation) {
@@ -88,6 +106,7 @@ TrainRun::TrainRun(const Config& config, const TrainHooks& hooks, const TrainOpt
 }
 
 TrainResult TrainRun::run() {
+  throw_if_stopped("before the run began", "the same command begins it");
   const std::string fingerprint = run_fingerprint(config_);
   const RunChoice choice =
       choose_run_folder(config_.paths.checkpoint_dir, options_.fresh, fingerprint);
@@ -110,6 +129,9 @@ TrainResult TrainRun::run() {
   announce_pipeline(plan_);
   announce_model_place(plan_);
   create_replicas();
+  // Not before all of it agrees and is loaded: who is refused changes nothing.
+  for (const auto& [file, words] : fingerprints_)
+    write_file_atomically(folder_.path() / file, words + "\n");
   announce_step(plan_, config_);
   if (config_.training.stage != "bytes") announce_loading(config_.data);
   result_.folder = folder_.path().string();
@@ -117,11 +139,13 @@ TrainResult TrainRun::run() {
   result_.last_loss = state_.last_loss;
   if (!state_.owes_checks && is_at_its_end()) {
     result_.already_finished = true;
+    const std::string has = state_.step >= total_steps_
+                                ? fmt::format("has all {} steps", state_.step)
+                                : fmt::format("ended after step {}", state_.step);
     if (state_.finished) {
-      log_info("nothing to do: `{}` has all {} steps", result_.folder, state_.step);
+      log_info("nothing to do: `{}` {}", result_.folder, has);
     } else {
-      log_info("`{}` has all {} steps, but was stopped before its model was written",
-               result_.folder, state_.step);
+      log_info("`{}` {}, but was stopped before its model was written", result_.folder, has);
       write_model();
     }
     return result_;
@@ -129,6 +153,7 @@ TrainResult TrainRun::run() {
   write_settings();
   if (hooks_.on_start) hooks_.on_start(folder_.path().string(), state_.step, total_steps_);
   show_plan();
+  throw_if_stopped(fmt::format("after step {} of the run in `{}`", state_.step, result_.folder));
   start_feed();
   run_threads();
   if (hooks_.on_feed) hooks_.on_feed({});
@@ -147,17 +172,21 @@ TrainResult TrainRun::run() {
 
 // The model folder of a run that reached its end, or the word that it was stopped.
 void TrainRun::finish() {
-  const StopRequest stop = stop_requested();
-  if (!state_.finished && stop != StopRequest::none) {
-    const bool interrupted = stop == StopRequest::interrupted;
-    throw Error(
-        interrupted ? ErrorKind::interrupted : ErrorKind::terminated,
-        fmt::format("{} after step {}; the checkpoint is saved in `{}`",
-                    interrupted ? "interrupted" : "terminated", state_.step, result_.folder))
-        .hint(options_.goes_on_with.empty() ? "the same command goes on from there"
-                                            : options_.goes_on_with);
-  }
+  if (!state_.finished)
+    throw_if_stopped(
+        fmt::format("after step {}; the checkpoint is saved in `{}`", state_.step, result_.folder));
   write_model();
+}
+
+void TrainRun::throw_if_stopped(const std::string& when, const std::string& hint) const {
+  const StopRequest stop = stop_requested();
+  if (stop == StopRequest::none) return;
+  const bool interrupted = stop == StopRequest::interrupted;
+  throw Error(interrupted ? ErrorKind::interrupted : ErrorKind::terminated,
+              fmt::format("{} {}", interrupted ? "interrupted" : "terminated", when))
+      .hint(!hint.empty()                   ? hint
+            : options_.goes_on_with.empty() ? "the same command goes on from there"
+                                            : options_.goes_on_with);
 }
 
 // The best state, if one was found, is what people want to use. The run is finished when it is
@@ -188,9 +217,11 @@ double TrainRun::seconds() const { return seconds_before_ + seconds_since(starte
 void TrainRun::show_plan() {
   PlanRows rows = plan_rows(plan_, config_, replicas_.front()->bytes_by_part());
   for (const auto& fact : stage_->facts()) rows.push_back(fact);
-  rows.emplace_back("steps an epoch",
-                    fmt::format("{:.4g}", static_cast<double>(stage_->batches_an_epoch()) /
-                                              static_cast<double>(plan_.accumulation)));
+  const int64_t batches = stage_->batches_an_epoch(), each = plan_.accumulation;
+  rows.emplace_back("steps an epoch", batches % each == 0
+                                          ? fmt::format("{}", batches / each)
+                                          : fmt::format("{:.2f}", static_cast<double>(batches) /
+                                                                      static_cast<double>(each)));
   for (const auto& [name, value] : rows) log_info("  {:<20} {}", name, value);
   if (hooks_.on_plan) hooks_.on_plan(rows);
 }
@@ -199,22 +230,19 @@ void TrainRun::open_folder(const RunChoice& choice, const std::string& fingerpri
   folder_ = RunFolder(choice.path);
   make_folder(choice.path);
   lock_.emplace(choice.path);
-  FolderDraft::remove_leftovers(choice.path);
+  folder_.remove_leftovers();
   // Settings and corpus; each in words that say what is different.
-  for (const auto& [file, now] :
-       {std::pair("fingerprint", fingerprint), std::pair("corpus", stage_->fingerprint())}) {
-    if (choice.resumes) {
-      const std::string before = trim(read_file(choice.path / file));
-      if (without_paths(before) != without_paths(now)) {
-        throw Error(ErrorKind::config,
-                    fmt::format("`{}` holds a run with other settings: it has {}; asked for was {}",
-                                choice.path.string(), without_paths(before), without_paths(now)))
-            .hint(
-                "use the same settings, and what it started from, to go on; remove that folder "
-                "to train this stage anew, or give --fresh to start again in a new one");
-      }
-    }
-    write_file_atomically(choice.path / file, now + "\n");
+  fingerprints_ = {{"fingerprint", fingerprint}, {"corpus", stage_->fingerprint()}};
+  for (const auto& [file, now] : fingerprints_) {
+    if (!choice.resumes || !std::filesystem::exists(choice.path / file)) continue;
+    const std::string before = trim(read_file(choice.path / file));
+    if (!contradict(before, now)) continue;
+    throw Error(ErrorKind::config,
+                fmt::format("`{}` holds a run with other settings: it has {}; asked for was {}",
+                            choice.path.string(), without_paths(before), without_paths(now)))
+        .hint(
+            "use the same settings, and what it started from, to go on; remove that folder "
+            "to train this stage anew, or give --fresh to start again in a new one");
   }
 }
 
@@ -313,15 +341,17 @@ void TrainRun::run_threads() {
         work(rank);
       } catch (...) {
         failures_[at_rank] = std::current_exception();
-        if (rank == 0) {
-          std::lock_guard lock(alone_mutex_);
-          alone_failed_ = true;
-          alone_changed_.notify_all();
-        }
         // Numbers that are none all ranks see themselves. Else the others need not wait: not for
         // the timeout of a collective, nor for batches that our full queue holds up.
-        if (is_numeric(failures_[at_rank])) return;
-        rank_failed_ = true;
+        const bool alone_failed = !is_numeric(failures_[at_rank]);
+        {
+          const std::lock_guard lock(alone_mutex_);
+          alone_failed_ = alone_failed_ || rank == 0;
+          alone_changed_.notify_all();
+          if (!alone_failed) return;
+          rank_failed_ = true;
+          if (validation_feed_) validation_feed_->stop();
+        }
         if (!groups_.empty()) groups_[at_rank].reset();
         feed_->stop();
       }

@@ -46,6 +46,8 @@ class TrainRun {
   void start_feed();
   void run_threads();
   void finish();
+  // `hint`: empty where the run goes on as its options say.
+  void throw_if_stopped(const std::string& when, const std::string& hint = "") const;
   void write_model();
   bool is_at_its_end() const;
   double seconds() const;  // this run has taken, with those before it was resumed
@@ -66,9 +68,10 @@ class TrainRun {
   bool validate(Worker& worker, int64_t step);
   void make_samples(Worker& worker, int64_t step);
   // Throws what the first of all ranks found.
-  void check_numbers(int rank, const std::optional<NanWatch::Found>& found);
+  void check_numbers(Worker& worker, int64_t step, const std::optional<NanWatch::Found>& found);
   void check_replicas(int rank, int64_t step);
   void save(Worker& worker, int64_t step);
+  void folder_must_be_there() const;
   void write_dump(Worker& worker, int64_t step);
   std::vector<int64_t> divisions() const;  // by rank; empty: nobody's batches are cut
   // The ranks other than 0 wait until it has done `work`.
@@ -88,6 +91,7 @@ class TrainRun {
   RunFolder folder_{""};
   std::optional<FolderLock> lock_;  // on it
   std::unique_ptr<Stage> stage_;
+  std::vector<std::pair<std::string, std::string>> fingerprints_;  // files of the run's folder
   RunState state_;
   int64_t total_steps_ = 0;
   ScheduleOptions schedule_;
@@ -111,6 +115,8 @@ class TrainRun {
   bool alone_failed_ = false;
   std::vector<int64_t> alone_seen_;  // by rank
   std::mutex nan_mutex_;
+  int64_t nan_step_ = 0;  // the step the next two are of
+  bool nan_left_out_ = false;
   std::optional<NanWatch::Found> first_nan_;
   TrainResult result_;
 };

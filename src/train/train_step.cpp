@@ -89,7 +89,7 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
   if (config_.training.enable_eager_debug) watch.emplace(worker.replica.learner().phases(), step);
   const at::Tensor values = worker.replica.step(request);
   if (is(FaultKind::flip)) worker.replica.damage();
-  if (watch) check_numbers(rank, watch->found());
+  if (watch) check_numbers(worker, step, watch->found());
   watch.reset();
   timed.ended = stream.record_time();
   worker.reader.push(values, [this, &worker, step, timed](const std::vector<double>& v) {
@@ -99,31 +99,37 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
   return true;
 }
 
-// What one rank's pass made, the others meet in their sums: the first find is the one that tells.
-void TrainRun::check_numbers(int rank, const std::optional<NanWatch::Found>& found) {
+// What one rank's pass made, the others meet in their sums: the first find is the one that tells. A
+// step that a rank gave up for want of memory is not a number on purpose.
+void TrainRun::check_numbers(Worker& worker, int64_t step,
+                             const std::optional<NanWatch::Found>& found) {
   {
     const std::lock_guard lock(nan_mutex_);
+    if (nan_step_ != step) nan_left_out_ = false, first_nan_.reset();
+    nan_step_ = step;
+    nan_left_out_ = nan_left_out_ || worker.replica.gave_up();
     if (found && (!first_nan_ || found->when < first_nan_->when)) first_nan_ = found;
   }
-  if (group(rank)) group(rank)->barrier();
+  if (group(worker.rank)) group(worker.rank)->barrier();
   std::optional<NanWatch::Found> first;
   {
     const std::lock_guard lock(nan_mutex_);
-    first = first_nan_;
+    if (!nan_left_out_) first = first_nan_;
   }
-  if (group(rank)) group(rank)->barrier();  // before anybody looks at the next step
+  if (group(worker.rank)) group(worker.rank)->barrier();  // before anybody looks at the next step
   if (first) throw NanWatch::error(*first);
 }
 
 void TrainRun::note_step(Worker& worker, int64_t step, const std::vector<double>& values,
                          double seconds, double waited) {
   const size_t terms = worker.terms.size();
-  // The step counts as taken when all its phases were.
+  // The step counts as taken when all its phases were; the norm is of the one that was not, or of
+  // the last.
   bool good = true;
   double norm = 0;
-  for (size_t i = terms; i + 1 < values.size(); i += 2) {
+  for (size_t i = terms; good && i + 1 < values.size(); i += 2) {
     norm = values[i];
-    good = good && values[i + 1] != 0;
+    good = values[i + 1] != 0;
   }
   const double loss = values[0];
   // Every rank hears the same numbers and decides the same; rank 0 speaks of it.

@@ -12,6 +12,8 @@ std::atomic<StopRequest> g_request{StopRequest::none};
 static_assert(std::atomic<StopRequest>::is_always_lock_free, "used in a signal handler");
 
 void on_signal(int signal) {
+  // What our output is piped to may have got it too, and gone: writing there must not end us.
+  std::signal(SIGPIPE, SIG_IGN);
   if (signal != SIGINT) {
     g_request = StopRequest::terminated;
     return;

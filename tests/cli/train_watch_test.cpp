@@ -75,6 +75,14 @@ TEST(TrainWatch, ShowsAFinishedRunAndEnds) {
   }
 }
 
+TEST(TrainWatch, EndsWithAStageWhoseProcessIsGone) {
+  const TestFolder folder;
+  ASSERT_EQ(run_program(short_run(folder / "voice/dvae", "3")).code, 0);
+  const ProgramRun watch = run_program({"train", "--watch", (folder / "voice").string()});
+  EXPECT_EQ(watch.code, 0) << watch.err;
+  EXPECT_TRUE(has(watch.out, "last step   step 3/3  loss ")) << watch.out;
+}
+
 TEST(TrainWatch, FollowsARunUntilItIsStopped) {
   const TestFolder folder;
   const auto run = folder / "run";

@@ -33,6 +33,7 @@ TEST(GpuRecomputed, GivesTheSameGradientsAlsoCaptured) {
       weights.push_back(tensor);
     });
     const at::Tensor step = at::full({}, 7, numbers);
+    const at::Tensor rows = at::tensor({11, 12}, at::kLong).to(at::kCUDA);
     const XttsGpt::LearnBatch batch{
         .text = at::randint(3, 60, {2, 9}, numbers),
         .text_lengths = at::tensor({9, 5}, at::kLong).to(at::kCUDA),
@@ -46,7 +47,7 @@ TEST(GpuRecomputed, GivesTheSameGradientsAlsoCaptured) {
         XttsGpt::Learned found;
         {
           const LowPrecision low(precision, device);
-          found = gpt.learn(learned, {.share = 0.1, .seed = 3, .step = step});
+          found = gpt.learn(learned, {.share = 0.1, .seed = 3, .step = step, .rows = rows});
         }
         (found.audio_loss + found.text_loss).backward();
       };

@@ -85,6 +85,15 @@ TEST(StepVerdict, TakesNoStepBehindTooManyBadOnes) {
   for (int i = 0; i < 8; ++i) EXPECT_FALSE(watch.judges(1)) << i;
 }
 
+// The run that goes on with the step that ended one begins with what is kept.
+TEST(StepVerdict, TheStepThatEndsARunIsLeftOutAgain) {
+  Watched watch({.spike_factor = 5, .least = 4, .patience = 3, .most_bad = 3}, 8);
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(watch.judges(1));
+  for (int i = 0; i < 3 + 8; ++i) EXPECT_FALSE(watch.judges(100)) << i;
+  watch.memory.bad.zero_();  // is not kept
+  EXPECT_FALSE(watch.judges(100));
+}
+
 TEST(StepVerdict, TakesAnEvenCountsLowerMiddle) {
   Watched watch({.spike_factor = 2, .least = 4}, 4);
   for (const double norm : {4.0, 1.0, 3.0, 2.0}) watch.judges(norm);

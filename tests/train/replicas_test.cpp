@@ -10,6 +10,8 @@
 #include "nn/checksum.h"
 #include "support/captured.h"
 #include "tandem/config.h"
+#include "train/gradient_reducer.h"
+#include "train/parameter_store.h"
 #include "train/replica.h"
 #include "train/stages/byte_stage.h"
 
@@ -205,6 +207,8 @@ TEST(Replicas, APassThatBreaksOffIsDoneAgainOrLeftOutByAll) {
           });
         }
         for (auto& thread : threads) thread.join();
+        EXPECT_EQ(replicas[1]->gave_up(), step == broken && left_out) << step;
+        EXPECT_FALSE(replicas[0]->gave_up());
         const double was_taken = step == broken && left_out ? 0 : 1;
         for (const at::Tensor& outcome : outcomes)
           EXPECT_EQ(outcome[2].item<double>(), was_taken) << step;
@@ -224,6 +228,22 @@ TEST(Replicas, APassThatBreaksOffIsDoneAgainOrLeftOutByAll) {
     for (size_t rank = 0; rank < 2; ++rank) EXPECT_EQ(learners[rank]->kept(), learners[2]->kept());
     EXPECT_EQ(said.err.find("this step is left out") != std::string::npos, left_out) << said.err;
   }
+}
+
+// Between tensors lies what nobody writes again.
+TEST(Replicas, WhatIsLeftOutIsNoNumberInItsTensorsAlone) {
+  const auto devices = simulate_devices(1);
+  const DeviceScope scope(*devices[0]);
+  const auto group = make_in_process_group({devices[0]}, std::chrono::seconds(60));
+  at::Tensor sent = at::ones({70}), late = at::ones({70});
+  const ParameterStore store({{"late", &late}, {"sent", &sent}}, /*average=*/false);
+  GradientReducer reducer(store, *group[0], /*bucket_bytes=*/1);
+  reducer.final_from(1);
+  EXPECT_TRUE(reducer.break_off());
+  const at::Tensor all = store.arenas().front().gradient;
+  EXPECT_GT(all.numel(), 140);
+  EXPECT_EQ(at::isnan(all).sum().item<int64_t>(), 70);
+  EXPECT_TRUE(at::isnan(store.views()[0].gradient).all().item<bool>());
 }
 
 TEST(Replicas, ValidateInPartsWhatDoesNotFit) {

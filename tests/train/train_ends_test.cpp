@@ -181,15 +181,19 @@ TEST(TrainEnds, AnErrorInAValidationIsThatOfTheRun) {
   simulate_devices(3);
   Config config = run_in(folder / "run", 20);
   config.training.val_step = 5;
-  TrainHooks hooks;
-  hooks.on_step = [](const StepReport& report) {
-    if (report.step == 5) throw Error(ErrorKind::io, "metrics.jsonl cannot be written");
-  };
-  const Seen seen = run(config, hooks);
-  EXPECT_EQ(seen.error.kind(), ErrorKind::io) << seen.error.what();
+  for (const bool validation : {false, true}) {
+    TrainHooks hooks;
+    hooks.on_step = [validation](const StepReport& report) {
+      if (report.step == 5 && report.validation == validation)
+        throw Error(ErrorKind::io, "metrics.jsonl cannot be written");
+    };
+    config.paths.checkpoint_dir = (folder / (validation ? "second" : "first")).string();
+    const Seen seen = run(config, hooks);
+    EXPECT_EQ(seen.error.kind(), ErrorKind::io) << seen.error.what();
+  }
 }
 
-// The queue of the rank that fails fills up; the others must not wait behind it.
+// Its queue, of which it reads nothing, fills up; the others must not wait behind it.
 TEST(TrainEnds, ARankThatFailsInAValidationIsNamedAtOnce) {
   TestFolder folder;
   setenv("TANDEM_FAULT", "judge:rank=2,step=2", 1);
@@ -240,6 +244,26 @@ TEST(TrainEnds, TheDumpOfAStepThatFailsTakesThatStepAgain) {
       << again.error.what();
 }
 
+TEST(TrainEnds, TheDumpsCommandIsThatOfOneStageAndOfThisFolder) {
+  TestFolder folder;
+  setenv("TANDEM_FAULT", "nan:rank=0,step=2,steps=100", 1);
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 20);
+  config.training.max_bad_steps = 2;
+  const std::string said =
+      capture([&] {
+        EXPECT_THROW(
+            train(config, {},
+                  {.resolved_config_yaml = "", .asked_fresh = true, .alone_with = " --stage x"}),
+            Error);
+      }).err;
+  EXPECT_NE(said.find("begins at step 3: the same command, without --fresh, with --stage x "
+                      "--checkpoint-dir " +
+                      (folder / "run/bad-step-3").string() + " training.enable_eager_debug=true"),
+            std::string::npos)
+      << said;
+}
+
 TEST(TrainEnds, AFolderIsTrainedIntoByOneProcess) {
   TestFolder folder;
   simulate_devices(1);
@@ -250,6 +274,23 @@ TEST(TrainEnds, AFolderIsTrainedIntoByOneProcess) {
   EXPECT_EQ(second.error.kind(), ErrorKind::io);
   EXPECT_EQ(std::string(second.error.what()),
             "another process is writing into `" + (folder / "run").string() + "`");
+}
+
+// What writes first: a checkpoint, or samples, whose folder is in the run's.
+TEST(TrainEnds, SamplesOfAFolderThatIsGoneAreNotMade) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 20);
+  config.training.save_step = 4;
+  config.observe.sample_step = 7;
+  TrainHooks hooks;
+  hooks.on_sample = [](const SampleReport&) {};
+  hooks.on_step = [&](const StepReport& report) {
+    if (report.step == 6) fs::rename(folder / "run", folder / "away");
+  };
+  const Seen seen = run(config, hooks);
+  EXPECT_EQ(seen.error.kind(), ErrorKind::io);
+  EXPECT_EQ(seen.train.rbegin()->first, 7) << "not first at the checkpoint behind step 8";
 }
 
 TEST(TrainEnds, AFolderThatIsGoneIsNotMadeAnew) {
@@ -286,6 +327,95 @@ TEST(TrainEnds, ARunGoesOnWithItsDataUnderAnotherName) {
   EXPECT_EQ(other.error.kind(), ErrorKind::config);
   EXPECT_NE(std::string(other.error.what()).find("it has text windows="), std::string::npos)
       << other.error.what();
+}
+
+TEST(TrainEnds, WhoIsRefusedChangesNothing) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 2);
+  ASSERT_FALSE(run(config).failed);
+  const std::string before = read_file(folder / "run/fingerprint");
+  write_file_atomically(folder / "other", read_file(*config.data.train_data).substr(0, 6000));
+  Config other = config;
+  other.data.train_data = (folder / "other").string();
+  EXPECT_EQ(run(other).error.kind(), ErrorKind::config);
+  EXPECT_EQ(read_file(folder / "run/fingerprint"), before);
+}
+
+TEST(TrainEnds, RunsOfEarlierVersionsGoOn) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 2);
+  ASSERT_FALSE(run(config).failed);
+  write_file_atomically(folder / "run/corpus", "text\n");
+  config.training.max_steps = 4;
+  EXPECT_EQ(run(config).result.first_step, 2);
+  fs::remove(folder / "run/corpus");
+  config.training.max_steps = 6;
+  EXPECT_EQ(run(config).result.first_step, 4);
+  EXPECT_TRUE(fs::exists(folder / "run/corpus"));
+}
+
+// What its files do not say is found when its weights are read, before its files say it.
+TEST(TrainEnds, WhatCannotBeLoadedChangesNothingEither) {
+  TestFolder folder;
+  simulate_devices(1);
+  const Config config = run_in(folder / "run", 2);
+  ASSERT_FALSE(run(config).failed);
+  const fs::path weights = folder / "run/latest/model.safetensors";
+  fs::rename(weights, folder / "aside");
+  write_file_atomically(folder / "run/corpus", "text\n");
+  EXPECT_TRUE(run(config).failed);
+  EXPECT_EQ(read_file(folder / "run/corpus"), "text\n");
+}
+
+TEST(TrainEnds, WhatIsToldToStopBeforeItBeginsDoesNot) {
+  TestFolder folder;
+  simulate_devices(1);
+  request_stop(StopRequest::terminated);
+  const Seen seen = run(run_in(folder / "run", 2));
+  request_stop(StopRequest::none);
+  EXPECT_EQ(seen.error.kind(), ErrorKind::terminated);
+  EXPECT_STREQ(seen.error.what(), "terminated before the run began");
+  EXPECT_EQ(seen.error.hint(), "the same command begins it");
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
+TEST(TrainEnds, WhatAKilledProcessHadBegunIsGoneAfterTheNextStart) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 2);
+  ASSERT_FALSE(run(config).failed);
+  const fs::path begun[] = {folder / "run/.draft-1-step-4",
+                            folder / "run/step-2/.draft-1-state.json",
+                            folder / "run/bad-step-2/.draft-1-step-1"};
+  for (const fs::path& one : begun) fs::create_directories(one);
+  config.training.max_steps = 4;
+  ASSERT_FALSE(run(config).failed);
+  for (const fs::path& one : begun) EXPECT_FALSE(fs::exists(one)) << one;
+}
+
+// A run that is killed behind its time, but before it ends, has its end still to come.
+TEST(TrainEnds, TimeIsUpWhereTheRunHasSeenIt) {
+  TestFolder folder;
+  simulate_devices(1);
+  Config config = run_in(folder / "run", 1'000'000);
+  config.training.max_minutes = 0.02;
+  config.training.save_step = 1;
+  TrainHooks hooks;  // the first step ends behind the time
+  hooks.on_step = [](const StepReport& report) {
+    if (report.step == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+  };
+  const Seen seen = run(config, hooks);
+  const int64_t last = seen.train.rbegin()->first;
+  ASSERT_EQ(last, 2) << "it hears of the time in the next";
+  const auto seconds = [&](int64_t step) {
+    const auto state = folder / "run" / ("step-" + std::to_string(step)) / "state.json";
+    const std::string text = read_file(state), key = "\"seconds\": ";
+    return std::stod(text.substr(text.find(key) + key.size()));
+  };
+  EXPECT_GE(seconds(last), 1.2);
+  EXPECT_LT(seconds(1), 1.2);
 }
 
 TEST(TrainEnds, AFinishedRunKeepsItsSettingsAndOneThatGoesOnTellsOfOthers) {

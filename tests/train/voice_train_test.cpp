@@ -18,6 +18,7 @@
 #include "support/captured.h"
 #include "support/tiny_xtts.h"
 #include "tandem/trainer.h"
+#include "text/tokenizer.h"
 #include "train/plan.h"
 #include "train/stages/gpt_stage.h"
 #include "train/voice_parts.h"
@@ -405,6 +406,39 @@ TEST(VoiceTraining, LowRankAdditionsAreSavedApartAndMerged) {
              after = Xtts::load(XttsFolder::open(folder));
   EXPECT_FALSE(at::equal(before.gpt.blocks[0].qkv_weight, after.gpt.blocks[0].qkv_weight));
   EXPECT_TRUE(at::equal(before.gpt.text_embedding, after.gpt.text_embedding));
+}
+
+TEST(VoiceTraining, LearnsAVocabularyWhereThereIsNone) {
+  const VoiceCorpus corpus;
+  simulate_devices(1);
+  const auto dataset = corpus.folder.path();
+  const auto vocabulary = dataset / "vocab.json", index = dataset / "tandem.index";
+  Config config = corpus.config("all", 2, "run");
+  config.data.train_data = dataset.string();
+  const auto runs = [&] { capture([&] { runs_of(config, false); }); };
+  const auto tokens = [&] { return load_tokenizer(vocabulary.string())->vocabulary_size(); };
+  const std::string chosen = read_file(index);
+
+  const auto refused = [&] { return error_of([&] { runs_of(config, false); }).kind(); };
+  std::filesystem::remove(vocabulary);
+  config.training.dvae_codes = 3;
+  EXPECT_EQ(refused(), ErrorKind::config);
+  config.training.dvae_codes = 96;
+  config.data.batch_size = 0;
+  EXPECT_EQ(refused(), ErrorKind::config);
+  config.data.batch_size = 4;
+  EXPECT_FALSE(std::filesystem::exists(vocabulary)) << "nothing is made for a run that cannot be";
+
+  runs();
+  EXPECT_EQ(read_file(index), chosen) << "an index that is there is somebody's choice of clips";
+  const int64_t from_index = tokens();
+  EXPECT_GT(from_index, 20);
+
+  std::filesystem::remove(vocabulary);
+  std::filesystem::remove(index);
+  runs();
+  EXPECT_EQ(tokens(), from_index) << "prepared now, of the same texts";
+  EXPECT_TRUE(std::filesystem::exists(index));
 }
 
 TEST(VoiceTraining, SaysWhatIsMissingAndCreatesNothing) {

@@ -39,6 +39,14 @@ TEST(Signals, TerminationMayComeTwice) {
   EXPECT_EQ(after({SIGTERM, SIGTERM}), terminated);
 }
 
+TEST(Signals, AClosedTerminalAsks) { EXPECT_EQ(after({SIGHUP}), terminated); }
+
+// A terminal tells what a run's output is piped to as well.
+TEST(Signals, ABrokenPipeIsNoEndOfWhatIsAskedToStop) {
+  EXPECT_EQ(after({SIGHUP, SIGPIPE}), terminated);
+  EXPECT_EQ(after({SIGINT, SIGPIPE}), interrupted);
+}
+
 TEST(Signals, ARequestCanBeMadeFromInside) {
   request_stop(StopRequest::terminated);
   EXPECT_EQ(stop_requested(), StopRequest::terminated);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "data/corpus/tsv_field.h"
 #include "tandem/error.h"
@@ -11,8 +12,8 @@
 
 namespace tandem {
 
-BadFiles::BadFiles(std::string list, int64_t clips, const BadFileLimits& limits)
-    : list_(std::move(list)), limits_(limits), seen_(static_cast<size_t>(clips)) {}
+BadFiles::BadFiles(std::string list, int64_t clips, const BadFileLimits& limits, bool waits)
+    : list_(std::move(list)), limits_(limits), seen_(static_cast<size_t>(clips)), begun_(!waits) {}
 
 void BadFiles::note_tried(int64_t clip) {
   std::lock_guard lock(mutex_);
@@ -68,24 +69,28 @@ void BadFiles::leave_out(int64_t clip, const std::string& path, const std::strin
 void BadFiles::append(const std::string& path, const std::string& reason,
                       const std::string& sentence) {
   if (list_.empty()) return;
-  unwritten_ += tsv_field(path) + '\t' + reason + '\t' + tsv_field(sentence) + '\n';
-  write();
+  unwritten_.push_back(tsv_field(path) + '\t' + reason + '\t' + tsv_field(sentence));
+  if (begun_) write();
 }
 
 void BadFiles::write() {
   if (unwritten_.empty()) return;
   if (!file_.is_open()) {
-    file_.clear();
     file_.open(list_, std::ios::app);
-    if (!file_.is_open()) return;
     if (file_.tellp() == 0) file_ << "path\treason\tsentence\n";
   }
-  file_ << unwritten_ << std::flush;
+  for (const std::string& line : unwritten_) file_ << line << '\n';
+  file_.flush();
   unwritten_.clear();
 }
 
-void BadFiles::flush() {
+void BadFiles::begin() {
   const std::lock_guard lock(mutex_);
+  begun_ = true;
+  std::set<std::string> listed;  // by an earlier part of the run
+  std::ifstream before(list_);
+  for (std::string line; std::getline(before, line);) listed.insert(line);
+  std::erase_if(unwritten_, [&](const std::string& line) { return listed.contains(line); });
   write();
 }
 

@@ -18,9 +18,10 @@ struct BadFileLimits {
 
 class BadFiles {
  public:
-  // `list` is a TSV file (path, reason, sentence), made with the first bad clip, or once its folder
-  // is there; empty: no list.
-  BadFiles(std::string list, int64_t clips, const BadFileLimits& limits);
+  // `list` is a TSV file (path, reason, sentence), made with the first bad clip; empty: no list.
+  // `waits`: its folder is not there yet, or may be another run's; nothing is written before
+  // `begin`.
+  BadFiles(std::string list, int64_t clips, const BadFileLimits& limits, bool waits = false);
 
   void note_tried(int64_t clip);
   // Throws Error(data), with the counts and the list, when the share of bad clips passes the limit.
@@ -34,8 +35,8 @@ class BadFiles {
   void leave_out(int64_t clip, const std::string& path, const std::string& reason,
                  const std::string& sentence);
 
-  // Writes what could not be written yet: a list in a folder that is made later.
-  void flush();
+  // Writes what was collected, without what the list has already.
+  void begin();
 
   int64_t total() const;  // without those left out
   std::map<std::string, int64_t> by_reason() const;
@@ -51,9 +52,9 @@ class BadFiles {
   std::vector<uint8_t> seen_;  // of each clip: 1 tried, 2 bad or left out
   int64_t tried_ = 0, bad_ = 0;
   std::map<std::string, int64_t> reasons_;
-  bool warned_ = false;
+  bool warned_ = false, begun_;
   std::ofstream file_;
-  std::string unwritten_;
+  std::vector<std::string> unwritten_;  // lines
 };
 
 }  // namespace tandem

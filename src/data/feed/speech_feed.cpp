@@ -78,7 +78,8 @@ std::vector<Bucket> buckets_of(const SpeechCorpus& corpus, const std::vector<int
   return buckets;
 }
 
-// With a batch's size in seconds, long clips are few.
+// With a batch's size in seconds, long clips are few. How many was told by lengths in steps of half
+// a second, which a bucket cut to what the model takes no longer shows.
 void check_replicas(const std::vector<Bucket>& buckets, const DataConfig& config,
                     int64_t replicas) {
   for (const Bucket& bucket : buckets) {
@@ -88,8 +89,9 @@ void check_replicas(const std::vector<Bucket>& buckets, const DataConfig& config
         fmt::format("data.batch_seconds is {:g}: a batch of clips of {:.1f} s has {}, fewer "
                     "than the {} replicas that share it",
                     config.batch_seconds.value_or(0), bucket.seconds, bucket.rows, replicas))
-        .hint(fmt::format("use data.batch_seconds={:.0f} or more",
-                          std::ceil(bucket.seconds * static_cast<double>(replicas))));
+        .hint(fmt::format(
+            "use data.batch_seconds={:.0f} or more",
+            std::ceil(std::ceil(bucket.seconds * 2) / 2 * static_cast<double>(replicas))));
   }
 }
 
@@ -194,7 +196,8 @@ SpeechFeed::SpeechFeed(SpeechCorpus opened, const DataConfig& config,
                        const SpeechFeedOptions& options)
     : corpus(std::move(opened)),
       bad(options.bad_list, corpus.index().size(),
-          {.warn_share = config.warn_bad_share, .stop_share = config.max_bad_share}),
+          {.warn_share = config.warn_bad_share, .stop_share = config.max_bad_share},
+          options.list_waits),
       order(order_of(corpus, bad, config, options)),
       cache(open_cache(corpus)),
       kept(corpus.index().size(), kept_sound_bytes(config.decoded_memory)),

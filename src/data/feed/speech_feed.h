@@ -22,6 +22,7 @@ struct ClipBounds {
 struct SpeechFeedOptions {
   uint64_t seed = 0;
   std::string bad_list = {};  // where clips that cannot be used are listed; empty: nowhere
+  bool list_waits = false;    // until `bad.begin()`
   bool on_host = false;       // the CPU prepares
   bool shuffle = true;
   int64_t replicas = 1;                     // that share a batch

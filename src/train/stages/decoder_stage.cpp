@@ -75,6 +75,7 @@ DecoderStage::Fed DecoderStage::open(Use use, bool on_host, const std::string& b
   }
   SpeechFeedOptions options{.seed = seed,
                             .bad_list = bad_list,
+                            .list_waits = true,
                             .on_host = on_host,
                             .replicas = use == Use::samples ? 1 : replica_count(config_.training),
                             .sound = voice_sound(data, seed, voice.output_rate),
@@ -127,8 +128,11 @@ std::string DecoderStage::fingerprint() const {
     xtts.gpt.visit("gpt.", visit);
     xtts.conditioning.visit("gpt.", visit);
   });
-  return fmt::format("decoder width={} latents={} {} gpt={}", size.width, size.latents,
-                     training_.feed->words(), mark);
+  std::string from = "nothing";
+  if (parts_.trained.contains("decoder"))
+    from = mark_of([&](const VisitParameter& visit) { xtts.vocoder.visit("", visit); });
+  return fmt::format("decoder width={} latents={} {} gpt={} from={}", size.width, size.latents,
+                     training_.feed->words(), mark, from);
 }
 
 std::vector<std::pair<std::string, std::string>> DecoderStage::facts() const {

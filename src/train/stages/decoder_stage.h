@@ -27,7 +27,7 @@ class DecoderStage final : public Stage {
   // The same for parts that are open already.
   DecoderStage(const Config& config, VoiceParts parts, bool on_host, const std::string& bad_list);
 
-  void begin() override { training_.feed->bad.flush(); }
+  void begin() override { training_.feed->bad.begin(); }
   std::unique_ptr<Learner> make_learner(LogicalDevice& device) override;
   BatchMaker& batches() override { return *training_.batches; }
   int64_t batches_an_epoch() const override { return training_.feed->order.batches_an_epoch(); }

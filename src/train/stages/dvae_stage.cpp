@@ -30,6 +30,7 @@ SpeechFeedOptions feed_options(const Config& config, const XttsConfig& model, Lo
   bounds.most_tokens = 0;  // texts are not read here
   return {.seed = seed,
           .bad_list = bad_list,
+          .list_waits = true,
           .on_host = device.kind() == DeviceKind::cpu,
           .replicas = replica_count(config.training),
           .sound = sound,
@@ -61,6 +62,14 @@ at::Tensor find(const NamedTensors& tensors, const std::string& name) {
 }
 
 }  // namespace
+
+void check_dvae_codes(const TrainingConfig& training, const XttsConfig& model) {
+  const int64_t asked = training.dvae_codes, needed = model.gpt.audio_tokens - 2;
+  if (asked == 0 || asked >= needed) return;
+  throw Error(ErrorKind::config,
+              fmt::format("training.dvae_codes is {}; the model needs {} codes", asked, needed))
+      .hint("leave it at 0 for 8 times as many");
+}
 
 DvaeStage::DvaeStage(const Config& config, LogicalDevice& data_device, const std::string& bad_list)
     : DvaeStage(config, open_voice_parts(config), data_device, bad_list) {}
@@ -100,13 +109,8 @@ Dvae DvaeStage::starting_dvae() const {
         "that folder until it is trained again",
         folder);
   }
+  check_dvae_codes(config_.training, parts_.xtts.config);
   const int64_t asked = config_.training.dvae_codes;
-  if (asked != 0 && asked < model_codes()) {
-    throw Error(
-        ErrorKind::config,
-        fmt::format("training.dvae_codes is {}; the model needs {} codes", asked, model_codes()))
-        .hint("leave it at 0 for 8 times as many");
-  }
   return Dvae::make(parts_.xtts.config, static_cast<uint64_t>(config_.training.seed),
                     asked != 0 ? asked : codes_for_one * model_codes());
 }
@@ -121,6 +125,11 @@ DvaeLearnerOptions DvaeStage::learner_options() const {
           .beta2 = training.beta2,
           .largest_norm = training.gradient_clip,
           .codebook = codebook};
+}
+
+void DvaeStage::begin() {
+  training_->bad.begin();
+  if (held_out_) held_out_->bad.begin();
 }
 
 std::unique_ptr<Learner> DvaeStage::make_learner(LogicalDevice& device) {
@@ -149,13 +158,11 @@ double DvaeStage::tokens_a_batch() const {
 
 std::string DvaeStage::fingerprint() const {
   const DvaeEncoder::Size& size = dvae_.encoder.size;
-  std::string words = fmt::format("dvae codes={} width={} hidden={} mels={} {}", size.codes,
-                                  size.vector, size.widths.back(), size.mels, training_->words());
-  if (!made_) {
-    Dvae dvae = dvae_;
-    words += " from=" + mark_of([&](const VisitParameter& visit) { dvae.visit("", visit); });
-  }
-  return words;
+  Dvae dvae = dvae_;
+  return fmt::format(
+      "dvae codes={} width={} hidden={} mels={} {} from={}", size.codes, size.vector,
+      size.widths.back(), size.mels, training_->words(),
+      made_ ? "nothing" : mark_of([&](const VisitParameter& visit) { dvae.visit("", visit); }));
 }
 
 std::vector<std::pair<std::string, std::string>> DvaeStage::facts() const {

@@ -16,6 +16,9 @@
 
 namespace tandem {
 
+// Throws Error(config) for fewer codes than the model of a new DVAE has.
+void check_dvae_codes(const TrainingConfig& training, const XttsConfig& model);
+
 class DvaeStage final : public Stage {
  public:
   // Throws Error(config), Error(data), Error(io).
@@ -24,7 +27,7 @@ class DvaeStage final : public Stage {
   DvaeStage(const Config& config, VoiceParts parts, LogicalDevice& data_device,
             const std::string& bad_list);
 
-  void begin() override { training_->bad.flush(); }
+  void begin() override;
   std::unique_ptr<Learner> make_learner(LogicalDevice& device) override;
   BatchMaker& batches() override { return batches_; }
   int64_t batches_an_epoch() const override { return training_->order.batches_an_epoch(); }

@@ -84,6 +84,7 @@ std::unique_ptr<SpeechFeed> GptStage::open(bool validation, bool on_host,
   const auto seed = static_cast<uint64_t>(config_.training.seed);
   const SpeechFeedOptions options{.seed = seed,
                                   .bad_list = bad_list,
+                                  .list_waits = true,
                                   .on_host = on_host,
                                   .replicas = replica_count(config_.training),
                                   .sound = voice_sound(data, seed),
@@ -140,16 +141,15 @@ std::string GptStage::fingerprint() const {
     dvae.visit("", visit);
     visit("codebook", dvae.encoder.codebook);
   });
-  std::string words =
-      fmt::format("gpt layers={} width={} vocabulary={} codes={} {} dvae={}", size.layers,
-                  size.width, size.text_tokens, size.start_audio_token, training_->words(), mark);
+  std::string from = "nothing";
   if (parts_.trained.contains("gpt")) {
     XttsGpt gpt = parts_.xtts.gpt;
-    words += " from=" + mark_of([&](const VisitParameter& visit) { gpt.visit("gpt.", visit); });
+    from = mark_of([&](const VisitParameter& visit) { gpt.visit("gpt.", visit); });
   }
-  if (config_.training.lora_rank > 0)
-    words += fmt::format(" lora_rank={}", config_.training.lora_rank);
-  return words;
+  return fmt::format(
+      "gpt layers={} width={} vocabulary={} codes={} {} dvae={} from={} lora_rank={}", size.layers,
+      size.width, size.text_tokens, size.start_audio_token, training_->words(), mark, from,
+      config_.training.lora_rank);
 }
 
 std::vector<std::pair<std::string, std::string>> GptStage::facts() const {

@@ -23,7 +23,7 @@ class GptStage final : public Stage {
   GptStage(const Config& config, LogicalDevice& data_device, const std::string& bad_list);
 
   void check_device(const LogicalDevice& device) const override;
-  void begin() override { training_->bad.flush(); }
+  void begin() override { training_->bad.begin(); }
   std::unique_ptr<Learner> make_learner(LogicalDevice& device) override;
   BatchMaker& batches() override { return *batches_; }
   int64_t batches_an_epoch() const override { return training_->order.batches_an_epoch(); }

@@ -49,19 +49,29 @@ TEST(SpeechFaults, SecondsThatLeaveAReplicaWithoutClipsAreRefused) {
       << refused.sentence;
 }
 
-TEST(SpeechFaults, AreListedOnceTheFolderOfTheListIsThere) {
+TEST(SpeechFaults, AreListedOnceWhenTheFolderOfTheListIsThere) {
   const TestFolder scratch;
   const std::filesystem::path list = scratch / "run" / "bad_files.tsv";
-  BadFiles bad(list.string(), 4, {});
-  bad.leave_out(1, "long.wav", "too long", "it lasts an hour");
-  EXPECT_FALSE(std::filesystem::exists(scratch / "run"));
-  std::filesystem::create_directory(scratch / "run");
-  bad.flush();
-  bad.flush();
-  bad.leave_out(2, "longer.wav", "too long", "it lasts two");
-  EXPECT_EQ(contents(list),
-            "path\treason\tsentence\nlong.wav\ttoo long\tit lasts an hour\n"
-            "longer.wav\ttoo long\tit lasts two\n");
+  const std::string first = "path\treason\tsentence\nlong.wav\ttoo long\tit lasts an hour\n";
+  {
+    BadFiles bad(list.string(), 4, {}, /*waits=*/true);
+    bad.leave_out(1, "long.wav", "too long", "it lasts an hour");
+    EXPECT_FALSE(std::filesystem::exists(scratch / "run"));
+    std::filesystem::create_directory(scratch / "run");
+    bad.begin();
+    bad.begin();
+    EXPECT_EQ(contents(list), first);
+  }
+  // The run goes on: what it listed is not listed again, and nothing before it may go on.
+  BadFiles again(list.string(), 4, {}, /*waits=*/true);
+  again.leave_out(1, "long.wav", "too long", "it lasts an hour");
+  again.leave_out(2, "longer.wav", "too long", "it lasts two");
+  EXPECT_EQ(contents(list), first);
+  again.begin();
+  again.leave_out(3, "longest.wav", "too long", "it lasts three");
+  EXPECT_EQ(contents(list), first +
+                                "longer.wav\ttoo long\tit lasts two\n"
+                                "longest.wav\ttoo long\tit lasts three\n");
 }
 
 TEST(SpeechFaults, DamagedMelsOfACacheAreNotCalledMissingText) {
