@@ -36,7 +36,8 @@ std::vector<Setting> training_settings() {
           .above(0, 1e6)
           .flag("--max-minutes")
           .readers(read_by_train)
-          .help("The run ends after this time as if its steps were done; null: it does not."),
+          .help("The run (of stage all each) ends after this time; schedules go by steps. null: it "
+                "does not."),
       row_of(&T::stage_steps, "training.stage_steps")
           .flag("--stage-steps")
           .readers(read_by_train)

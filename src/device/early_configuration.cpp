@@ -89,7 +89,11 @@ void check_limits(const DeviceRequest& request) {
 
 void limit(LogicalDeviceInfo& info, const std::optional<int64_t>& megabytes) {
   if (!megabytes) return;
-  info.memory_limit = static_cast<uint64_t>(*megabytes) << 20;
+  const auto wanted = static_cast<uint64_t>(*megabytes) << 20;
+  if (info.memory_limit > 0 && wanted > info.memory_limit)
+    log_warning("a limit of {} MB is more than GPU {} has: {} MB are the limit", *megabytes,
+                info.original_index, info.memory_limit >> 20);
+  info.memory_limit = info.memory_limit > 0 ? std::min(wanted, info.memory_limit) : wanted;
   info.hard_limit = true;
 }
 

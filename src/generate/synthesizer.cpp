@@ -6,9 +6,12 @@
 #include "generate/synthesizer_threads.h"
 #include "generate/text_pieces.h"
 #include "generate/voice_store.h"
+#include "models/xtts/trained_stages.h"
 #include "models/xtts/xtts.h"
 #include "tandem/error.h"
 #include "text/clean.h"
+#include "util/text.h"
+#include "util/log.h"
 
 namespace tandem {
 namespace {
@@ -59,7 +62,15 @@ struct Synthesizer::State {
         model(Xtts::load(folder)),
         precision(options.precision),
         voices(model, folder.speakers_file),
-        engines(model, options) {}
+        engines(model, options) {
+    std::vector<std::string> untrained;
+    const std::set<std::string> trained = trained_stages(folder.path);
+    for (const char* stage : {"gpt", "decoder"})
+      if (!trained.contains(stage)) untrained.emplace_back(stage);
+    if (!untrained.empty())
+      log_warning("`{}` is no voice yet: its {} was not trained (trained.json), so it speaks noise",
+                  folder.path.string(), join(untrained, " and its "));
+  }
   ~State() { closing = true; }  // what is spoken sees it, before the threads are waited for
 
   // All that needs no voice, on the caller's thread: rules of a language are read once a thread.

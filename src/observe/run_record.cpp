@@ -39,7 +39,8 @@ void add_curves(RunRecord& run, const std::string& metrics) {
   for (std::string text; std::getline(lines, text);) {
     const auto line = parse_metric_line(text);
     if (!line) continue;
-    for (const auto& [name, value] : line->values) add(*line, name, value, false);
+    for (const auto& [name, value] : line->values)
+      if (name != "loss" || line->skipped.empty()) add(*line, name, value, false);
     for (const auto& [name, value] : line->terms) add(*line, name, value, true);
     run.last_step = std::max(run.last_step, line->step);
     if (line->time <= 0) continue;

@@ -107,6 +107,7 @@ std::optional<double> RunWatch::seconds_left() const {
   const auto first =
       std::ranges::find_if(recent_, [&](const auto& at) { return at.second >= began_; });
   if (first == recent_.end() || total_steps_ <= step()) return std::nullopt;
+  if (standing().kind != RunStanding::running) return std::nullopt;
   const auto& [first_step, first_time] = *first;
   const auto& [last_step, last_time] = recent_.back();
   if (last_step <= first_step || last_time <= first_time) return std::nullopt;

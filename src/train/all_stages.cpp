@@ -13,6 +13,7 @@
 #include "train/plan.h"
 #include "train/sample_sentences.h"
 #include "train/stages/dvae_stage.h"
+#include "train/stages/gpt_stage.h"
 #include "train/train_run.h"
 #include "train/voice_parts.h"
 #include "util/atomic_file.h"
@@ -75,10 +76,16 @@ void check_stages(const Config& config) {
     run.training.stage = stage;
     make_plan(run);
   }
-  if (!config.model.pretrained) check_dvae_codes(config.training, xtts_preset(config.model.size));
+  const auto& pretrained = config.model.pretrained;
+  if (!pretrained) check_dvae_codes(config.training, xtts_preset(config.model.size));
+  check_lora(config.training, pretrained ? trained_stages(*pretrained) : std::set<std::string>());
 }
 
 }  // namespace
+
+void check_stage_steps(const TrainingConfig& training) {
+  if (training.stage == "all") steps_of(training);
+}
 
 const std::vector<std::string>& voice_stages() {
   static const std::vector<std::string> stages = {"dvae", "gpt", "decoder"};
@@ -90,7 +97,6 @@ std::vector<Config> runs_of(const Config& config, bool fresh) {
   const std::vector<std::string>& stages = voice_stages();
   const std::vector<std::optional<int64_t>> steps = steps_of(config.training);
   check_stages(config);
-  have_vocabulary(config);
   Config first = config;
   first.training.stage = stages.front();
   const fs::path whole =
@@ -105,8 +111,10 @@ std::vector<Config> runs_of(const Config& config, bool fresh) {
     run.paths.checkpoint_dir = (whole / stages[i]).string();
     if (!from.empty()) run.model.pretrained = from.string();
     from = whole / stages[i] / "model";
+    check_run_folder({run.paths.checkpoint_dir, fs::exists(whole / stages[i] / "latest")}, run);
     runs.push_back(run);
   }
+  have_vocabulary(config);
   return runs;
 }
 

@@ -9,6 +9,7 @@
 #include "train/stages/describe_stage.h"
 #include "train/voice_parts.h"
 #include "tandem/error.h"
+#include "tandem/trainer.h"
 #include "util/log.h"
 #include "util/text.h"
 
@@ -66,6 +67,18 @@ TrainPlan make_plan(const Config& config) {
   return plan;
 }
 
+// Of a training in several stages each has its own.
+std::string rate_words(const TrainPlan& plan, const Config& config) {
+  if (config.training.stage != "all") return fmt::format("{:g}", plan.learning_rate);
+  std::vector<std::string> rates;
+  for (const std::string& stage : voice_stages()) {
+    Config one = config;
+    one.training.stage = stage;
+    rates.push_back(fmt::format("{} {:g}", stage, learning_rate_of(one)));
+  }
+  return join(rates, ", ");
+}
+
 HeldBytes planned_bytes(const TrainPlan& plan, const TrainingConfig& training) {
   const auto trained = static_cast<uint64_t>(plan.parameters);
   HeldBytes parts = {{"weights", 4 * trained},
@@ -84,7 +97,9 @@ PlanRows plan_rows(const TrainPlan& plan, const Config& config, const HeldBytes&
                    {"data prepared on", plan.strategy.data_device},
                    {"model held by", join(plan.strategy.replicas, ", ")}};
   rows.insert(rows.end(), plan.facts.begin(), plan.facts.end());
-  rows.emplace_back("parameters", fmt::format("{}", plan.parameters));
+  rows.emplace_back("parameters",
+                    fmt::format("{}{}", plan.parameters,
+                                config.training.stage == "all" ? " of the GPT, the largest" : ""));
   const std::optional<double>& seconds = config.data.batch_seconds;
   const bool by_time = seconds && config.training.stage != "bytes";
   rows.emplace_back("batch", fmt::format("{} x {} accumulated{}",
@@ -117,8 +132,7 @@ PlanRows plan_rows(const TrainPlan& plan, const Config& config, const HeldBytes&
                          : ", which this device computes in float32";
   }
   rows.emplace_back("precision", precision);
-  rows.emplace_back("learning rate",
-                    fmt::format("{:g}, {}", plan.learning_rate, config.training.schedule));
+  rows.emplace_back("learning rate", rate_words(plan, config) + ", " + config.training.schedule);
   const std::string& stages = config.training.stage_steps;
   rows.emplace_back("steps", config.training.stage == "all" && !stages.empty() ? stages
                              : config.training.max_steps

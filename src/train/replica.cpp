@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "data/feed/batch_rows.h"
 #include "device/device_scope.h"
@@ -322,7 +323,14 @@ void Replica::damage() {
 void Replica::swap_average() {
   if (config_.ema_decay <= 0) return;
   DeviceScope scope(device_);
+  const Weights before = std::exchange(weights_, Weights::between);
   for (PhaseParts& phase : phases_) phase.store->swap_average();
+  weights_ = before == Weights::own ? Weights::averaged : Weights::own;
+}
+
+bool Replica::take_own_weights() {
+  if (weights_ == Weights::averaged) swap_average();
+  return weights_ == Weights::own;
 }
 
 at::Tensor Replica::checksum() {

@@ -50,6 +50,8 @@ class Replica {
   Measured validate(const Batch& batch);
   // Moving averages in place of the weights, and back; nothing where none are kept.
   void swap_average();
+  // Whatever broke off meanwhile. False: they are neither the one nor the other.
+  bool take_own_weights();
 
   at::Tensor checksum();
   Learner& learner() { return *learner_; }
@@ -106,6 +108,7 @@ class Replica {
   std::atomic<int64_t> divisions_{1};
   int64_t validation_divisions_ = 1;
   bool gave_up_ = false;
+  enum class Weights { own, averaged, between } weights_ = Weights::own;
 };
 
 }  // namespace tandem

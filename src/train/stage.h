@@ -61,6 +61,9 @@ class Stage {
   // Rows of the plan.
   virtual std::vector<std::pair<std::string, std::string>> facts() const { return {}; }
 
+  // For people, at the end of a run; empty: nothing.
+  virtual std::string closing_words() const { return ""; }
+
   // Samples of the state `learner` is in. Called by rank 0 between steps; may wait for the device.
   // Fewer where the run is asked to stop meanwhile.
   virtual std::vector<Sample> samples(Learner& learner) {

@@ -47,13 +47,31 @@ bool TrainRun::check(Worker& worker, int64_t step, bool last, bool saves) {
                          stage_->validation_batches() > 0;
   const bool samples = (due(config_.observe.sample_step, step) || last) && hooks_.on_sample;
   worker.best = false;
-  worker.owes_checks =
-      stopping && !time_is_up_ ? validates || samples : validates && !validate(worker, step);
-  if (samples && !worker.owes_checks) make_samples(worker, step);
+  try {
+    worker.owes_checks =
+        stopping && !time_is_up_ ? validates || samples : validates && !validate(worker, step);
+    if (samples && !worker.owes_checks) make_samples(worker, step);
+  } catch (...) {
+    keep_step(worker, step);
+    throw;
+  }
   worker.finished = !worker.owes_checks && (last || worker.early_stop.should_stop());
   const bool ends = stopping || worker.owes_checks || worker.finished;
   if (saves || ends || worker.best || due(config_.training.save_step, step)) save(worker, step);
   return !ends;
+}
+
+// What was trained is not lost with a validation that failed; the run that goes on begins with it.
+void TrainRun::keep_step(Worker& worker, int64_t step) {
+  try {
+    if (worker.rank != 0 || !worker.replica.take_own_weights()) return;
+    worker.best = worker.finished = false;
+    worker.owes_checks = true;
+    save(worker, step);
+    writer_.wait();
+  } catch (const std::exception& error) {
+    log_debug("step {} could not be kept: {}", step, error.what());
+  }
 }
 
 bool TrainRun::validate(Worker& worker, int64_t step) {

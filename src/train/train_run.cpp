@@ -6,15 +6,18 @@
 #include <map>
 #include <thread>
 
+#include "data/corpus/dataset.h"
 #include "data/feed/speech_feed.h"
 #include "device/device_scope.h"
 #include "device/registry.h"
+#include "models/xtts/trained_stages.h"
 #include "tandem/error.h"
 #include "train/rules/schedule.h"
 #include "train/stages/low_precision.h"
 #include "util/atomic_file.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/shell_word.h"
 #include "util/text.h"
 
 namespace tandem {
@@ -83,7 +86,38 @@ int64_t steps_of_epochs(int64_t epochs, int64_t batches, int64_t accumulation) {
   return (epochs * batches + accumulation - 1) / accumulation;
 }
 
+void check_words(const RunChoice& choice, const std::string& file, const std::string& now) {
+  if (!choice.resumes || !std::filesystem::exists(choice.path / file)) return;
+  const std::string before = trim(read_file(choice.path / file));
+  if (!contradict(before, now)) return;
+  throw Error(ErrorKind::config,
+              fmt::format("`{}` holds a run with other settings: it has {}; asked for was {}",
+                          choice.path.string(), without_paths(before), without_paths(now)))
+      .hint(
+          "use the same settings, and what it started from, to go on; remove that folder "
+          "to train this stage anew, or give --fresh to start again in a new one");
+}
+
+// A folder that is not there is made, and what was made is removed again.
+void check_can_be_made(std::filesystem::path folder) {
+  std::vector<std::filesystem::path> made;
+  for (; !folder.empty() && !std::filesystem::exists(folder); folder = folder.parent_path())
+    made.push_back(folder);
+  if (made.empty()) return;
+  make_folder(made.front());
+  std::error_code ignored;
+  for (const std::filesystem::path& one : made) std::filesystem::remove(one, ignored);
+}
+
 }  // namespace
+
+void check_run_folder(const RunChoice& choice, const Config& config) {
+  check_words(choice, "fingerprint", run_fingerprint(config));
+  check_can_be_made(choice.path);
+  const auto& validation = config.data.val_data;
+  if (config.training.stage == "bytes" || !validation) return;
+  if (!std::filesystem::exists(*validation)) detect_dataset(*validation);  // says so
+}
 
 std::string run_fingerprint(const Config& config) {
   std::string text = fmt::format(
@@ -106,10 +140,12 @@ TrainRun::TrainRun(const Config& config, const TrainHooks& hooks, const TrainOpt
 }
 
 TrainResult TrainRun::run() {
-  throw_if_stopped("before the run began", "the same command begins it");
+  throw_if_stopped("before a step was taken",
+                   options_.asked_fresh ? "the same command begins it" : "");
   const std::string fingerprint = run_fingerprint(config_);
   const RunChoice choice =
       choose_run_folder(config_.paths.checkpoint_dir, options_.fresh, fingerprint);
+  check_run_folder(choice, config_);
   set_precision(config_.training.precision, config_.training.deterministic);
   stage_ = make_stage(config_, DeviceRegistry::get().find(plan_.strategy.data_device),
                       (choice.path / "bad_files.tsv").string());
@@ -166,6 +202,7 @@ TrainResult TrainRun::run() {
   }
   throw_root_cause();
   writer_.wait();
+  if (const std::string words = stage_->closing_words(); !words.empty()) log_info("{}", words);
   finish();
   return result_;
 }
@@ -200,8 +237,13 @@ void TrainRun::write_model() {
   if (!std::filesystem::is_empty(draft.path())) draft.commit();
   folder_.mark_finished();
   const std::string model = (folder_.path() / "model").string();
-  if (config_.training.stage == "gpt" || config_.training.stage == "decoder")
-    log_info("the voice is in `{}`: tandem synthesize --model {}", model, model);
+  if (config_.training.stage == "bytes" || config_.training.stage == "dvae") return;
+  if (trained_stages(model).contains("decoder")) {
+    log_info("the voice is in `{}`: tandem synthesize --model {}", model, shell_word(model));
+  } else {
+    log_info("the GPT is in `{}`: --stage decoder --pretrained {} gives it a voice", model,
+             shell_word(model));
+  }
 }
 
 bool TrainRun::is_at_its_end() const {
@@ -233,17 +275,7 @@ void TrainRun::open_folder(const RunChoice& choice, const std::string& fingerpri
   folder_.remove_leftovers();
   // Settings and corpus; each in words that say what is different.
   fingerprints_ = {{"fingerprint", fingerprint}, {"corpus", stage_->fingerprint()}};
-  for (const auto& [file, now] : fingerprints_) {
-    if (!choice.resumes || !std::filesystem::exists(choice.path / file)) continue;
-    const std::string before = trim(read_file(choice.path / file));
-    if (!contradict(before, now)) continue;
-    throw Error(ErrorKind::config,
-                fmt::format("`{}` holds a run with other settings: it has {}; asked for was {}",
-                            choice.path.string(), without_paths(before), without_paths(now)))
-        .hint(
-            "use the same settings, and what it started from, to go on; remove that folder "
-            "to train this stage anew, or give --fresh to start again in a new one");
-  }
+  for (const auto& [file, now] : fingerprints_) check_words(choice, file, now);
 }
 
 void TrainRun::write_settings() const {
@@ -292,6 +324,9 @@ void TrainRun::create_replicas() {
   } else {
     log_info("run folder: {}", folder_.path().string());
   }
+  if (config_.training.enable_memory_isolation && devices.front()->kind() == DeviceKind::cpu)
+    log_warning("training.enable_memory_isolation changes nothing: {} has no limit",
+                devices.front()->name());
   if (config_.training.enable_memory_isolation) memory_ = std::make_unique<MemoryWatch>(watched);
   failures_.resize(replicas_.size());
   alone_seen_.resize(replicas_.size());

@@ -33,6 +33,13 @@ namespace tandem {
 // What must be the same for a checkpoint to be continued, in words.
 std::string run_fingerprint(const Config& config);
 
+// Throws Error(config) where a training in all stages does not have a number of steps for each.
+void check_stage_steps(const TrainingConfig& training);
+
+// Before a corpus is prepared for it: throws Error(config) where the folder holds a run with other
+// settings, Error(io) where it cannot be made or there is nothing to validate on.
+void check_run_folder(const RunChoice& choice, const Config& config);
+
 class TrainRun {
  public:
   TrainRun(const Config& config, const TrainHooks& hooks, const TrainOptions& options);
@@ -71,6 +78,7 @@ class TrainRun {
   void check_numbers(Worker& worker, int64_t step, const std::optional<NanWatch::Found>& found);
   void check_replicas(int rank, int64_t step);
   void save(Worker& worker, int64_t step);
+  void keep_step(Worker& worker, int64_t step);
   void folder_must_be_there() const;
   void write_dump(Worker& worker, int64_t step);
   std::vector<int64_t> divisions() const;  // by rank; empty: nobody's batches are cut
@@ -101,6 +109,7 @@ class TrainRun {
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Feed> validation_feed_;  // while a validation runs
   CheckpointWriter writer_;
+  std::vector<int64_t> told_divisions_;  // of which an event was made
   std::vector<std::exception_ptr> failures_;
   // Rank 0 writes it before it joins the step's all-reduce, the others read it after: all stop
   // together.

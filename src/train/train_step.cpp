@@ -14,6 +14,7 @@
 #include "train/train_worker.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/text.h"
 
 namespace tandem {
 
@@ -144,7 +145,16 @@ void TrainRun::note_step(Worker& worker, int64_t step, const std::vector<double>
     if (!good) {
       ++state_.skipped;
       log_warning("{}", why);
-      if (hooks_.on_event) hooks_.on_event(step, "skipped", why);
+    }
+    if (const std::vector<int64_t> now = divisions(); now != told_divisions_ && hooks_.on_event) {
+      std::vector<std::string> parts;
+      for (size_t rank = 0; rank < now.size(); ++rank)
+        parts.push_back(
+            fmt::format("{} in {}", replica(static_cast<int>(rank)).device().name(), now[rank]));
+      hooks_.on_event(
+          step, "memory",
+          fmt::format("parts a batch is worked on in, for want of memory: {}", join(parts, ", ")));
+      told_divisions_ = now;
     }
     if (step == result_.first_step + 1) result_.first_loss = loss;
     result_.last_step = step;

@@ -14,6 +14,7 @@ TrainResult train(const Config& config, const TrainHooks& hooks, const TrainOpti
 }
 
 std::string plan_training(const Config& config) {
+  check_stage_steps(config.training);
   const TrainPlan plan = make_plan(config);
   announce_pipeline(plan);
   announce_model_place(plan);

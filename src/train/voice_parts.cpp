@@ -50,21 +50,6 @@ std::string mark_of(const std::function<void(const VisitParameter&)>& visit) {
   return fmt::format("{:016x}", static_cast<uint64_t>(checksum(tensors).item<int64_t>()));
 }
 
-std::set<std::string> trained_stages(const fs::path& folder) {
-  const fs::path file = folder / "trained.json";
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return {"dvae", "gpt", "decoder"};
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
-  if (json.is_object() && json.contains("trained") && json["trained"].is_array()) {
-    std::set<std::string> stages;
-    for (const auto& stage : json["trained"])
-      if (stage.is_string()) stages.insert(stage.get<std::string>());
-    return stages;
-  }
-  throw Error(ErrorKind::corrupt,
-              fmt::format("`{}` does not list the stages that were trained", file.string()));
-}
-
 fs::path find_vocabulary(const Config& config) {
   if (config.model.pretrained) return XttsFolder::open(*config.model.pretrained).vocabulary_file;
   if (config.data.tokenizer) return *config.data.tokenizer;

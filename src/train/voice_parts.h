@@ -10,6 +10,7 @@
 #include <string>
 
 #include "models/xtts/dvae.h"
+#include "models/xtts/trained_stages.h"
 #include "models/xtts/xtts.h"
 
 namespace tandem {
@@ -38,9 +39,6 @@ void fit_dvae(VoiceParts& parts);
 
 // Tells weights apart: 16 digits of the bits of what is visited.
 std::string mark_of(const std::function<void(const VisitParameter&)>& visit);
-
-// What trained.json of a folder says.
-std::set<std::string> trained_stages(const std::filesystem::path& folder);
 
 // What the model is or will be, without reading its weights.
 XttsConfig voice_config(const Config& config);

@@ -135,6 +135,14 @@ TEST(DryRun, PlansEveryStageFromNothing) {
   }
 }
 
+TEST(DryRun, EachOfAllStagesHasItsOwnRateAndSteps) {
+  const ProgramRun run = dry_run({"--stage", "all"});
+  EXPECT_NE(run.out.find("  learning rate        dvae 0.0003, gpt 0.0003, decoder 0.0002, "),
+            std::string::npos)
+      << run.out;
+  EXPECT_EQ(dry_run({"--stage", "all", "--stage-steps", "1,2"}).code, 1);
+}
+
 // The contract's usage names no stage.
 TEST(DryRun, SpeechAsksForAVoice) {
   const std::string demo = TANDEM_SOURCE_DIR "/assets/demo";

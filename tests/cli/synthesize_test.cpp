@@ -66,6 +66,14 @@ TEST_F(Synthesize, WritesASoundAndTellsOneDocument) {
   EXPECT_NE(read_file(path("a.wav")), first);
 }
 
+TEST_F(Synthesize, SaysThatAModelIsNoVoiceYet) {
+  folder.write("model/trained.json", R"({"trained": ["dvae", "gpt"]})");
+  const ProgramRun told = run({"--text", "Hello.", "-o", path("a.wav")});
+  EXPECT_EQ(told.code, 0) << told.err;
+  EXPECT_NE(told.err.find("is no voice yet: its decoder was not trained"), std::string::npos)
+      << told.err;
+}
+
 TEST_F(Synthesize, StreamsWhatItWouldWrite) {
   const ProgramRun streamed =
       run({"--text", "Hello there. And more.", "--stream", "-o", path("a.wav")});

@@ -39,6 +39,51 @@ TEST(TrainRefusals, ClipsTheModelCannotTakeAreData) {
                          3, "error: ");
 }
 
+TEST(TrainRefusals, OneClipIsNoTraining) {
+  const VoiceTrainer trainer;
+  const tests::SpeechFolder one(1);
+  trainer.expect_refused({"--train-data", one.index}, 3, "has one clip");
+}
+
+TEST(TrainRefusals, LowRankAdditionsTuneWhatWasTrained) {
+  const VoiceTrainer trainer;
+  trainer.expect_refused({"--stage", "all", "--lora-rank", "2"}, 1, "training.lora_rank is 2");
+  ASSERT_EQ(run_program(trainer.words()).code, 0);
+  const std::string dvae = trainer.run() + "/model", gpt = trainer.run() + "-gpt";
+  const ProgramRun refused = run_program(trainer.words(
+      {"--stage", "gpt", "--pretrained", dvae, "--lora-rank", "2", "--checkpoint-dir", gpt}));
+  EXPECT_EQ(refused.code, 1) << refused.err;
+  EXPECT_NE(refused.err.find("this one was not"), std::string::npos) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(gpt));
+}
+
+// A dataset nobody prepared: what is refused leaves nothing in it.
+TEST(TrainRefusals, NothingIsPreparedForWhatCannotBe) {
+  const VoiceTrainer trainer;
+  const auto folder = trainer.corpus.folder.path();
+  for (const char* made : {"tandem.index", "vocab.json", "tandem.index.dropped.tsv",
+                           "tandem.index.report.html", "tandem.index.scan"})
+    std::filesystem::remove(folder / made);
+  const std::string taken = trainer.corpus.folder.write("taken", "");
+  const auto held = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder),
+                         std::filesystem::directory_iterator());
+  };
+  const auto before = held();
+  for (const std::string stage : {"all", "dvae"}) {
+    const auto refused = [&](std::vector<std::string> more, int code) {
+      for (const std::string& word :
+           {std::string("--stage"), stage, std::string("--train-data"), folder.string()})
+        more.push_back(word);
+      const ProgramRun run = run_program(trainer.words(more));
+      EXPECT_EQ(run.code, code) << run.err;
+      EXPECT_EQ(held(), before) << stage << " " << more.front() << " " << run.out;
+    };
+    refused({"--val-data", (folder / "nowhere").string()}, 4);
+    refused({"--checkpoint-dir", taken + "/run"}, 4);
+  }
+}
+
 TEST(TrainRefusals, AVocabularyOfAnotherSizeIsNamed) {
   const VoiceTrainer trainer;
   const TestFolder& folder = trainer.corpus.folder;

@@ -83,6 +83,24 @@ TEST(TrainWatch, EndsWithAStageWhoseProcessIsGone) {
   EXPECT_TRUE(has(watch.out, "last step   step 3/3  loss ")) << watch.out;
 }
 
+TEST(TrainView, TellsOnceWhatHappenedBesideTheSteps) {
+  const TestFolder folder;
+  const auto run = folder / "run";
+  const auto told = [&](const std::string& kind, const std::string& fault) {
+    std::filesystem::remove_all(run);
+    const ProgramRun training = run_program(short_run(run, "6"), {{"TANDEM_FAULT", fault}});
+    EXPECT_EQ(training.code, 0) << training.err;
+    const std::string events = text_of(run / "events.jsonl"), mark = "\"kind\":\"" + kind;
+    size_t count = 0;
+    for (size_t at = events.find(mark); at != std::string::npos; at = events.find(mark, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(told("skip", "nan:rank=0,step=3"), 1U);
+  EXPECT_EQ(told("memory", "oom:rank=0,step=3"), 1U);
+  EXPECT_TRUE(has(text_of(run / "events.jsonl"), "/GPU:0 in 2")) << text_of(run / "events.jsonl");
+}
+
 TEST(TrainWatch, FollowsARunUntilItIsStopped) {
   const TestFolder folder;
   const auto run = folder / "run";

@@ -165,6 +165,17 @@ TEST(EarlyConfiguration, RefusesContradictions) {
                "--data-gpu-memory limits a data GPU, but none was asked for");
 }
 
+TEST(EarlyConfiguration, ALimitIsNotAboveWhatADeviceHas) {
+  DeviceRequest limit = simulate(1);
+  limit.memory_isolation = true;
+  limit.model_gpu_memory = 1'000'000;
+  const Captured said = capture([&] { configure_devices(limit); });
+  EXPECT_NE(said.err.find("a limit of 1000000 MB is more than GPU 0 has: 8192 MB are the limit"),
+            std::string::npos)
+      << said.err;
+  EXPECT_EQ(DeviceRegistry::get().gpus().front()->memory().limit(), uint64_t{8192} << 20);
+}
+
 TEST(EarlyConfiguration, SplitNeedsARealGpu) {
   setenv("TANDEM_NVML_LIBRARY", "libno-such-nvml.so", 1);
   setenv("TANDEM_CUDA_LIBRARY", "libno-such-cuda.so", 1);

@@ -114,12 +114,13 @@ TEST(ClipBounds, LeaveOutWhatTheModelCannotTakeWithASentence) {
     within += fits;
   }
   EXPECT_LT(within, 21u);
-  const auto reasons = speech.bad.by_reason();
+  const auto reasons = speech.bad.left_out_by_reason();
   EXPECT_GT(reasons.at("too long"), 0);
   EXPECT_GT(reasons.at("text too long"), 0);
   EXPECT_EQ(reasons.at("too long") + reasons.at("text too long"),
             static_cast<int64_t>(21 - within));
   EXPECT_EQ(speech.bad.total(), 0) << "none of them is a fault";
+  EXPECT_EQ(speech.bad.summary(), "");
   const std::string list = contents(folder.bad_list());
   EXPECT_TRUE(contains(list, " s; the model takes 2.79 s at most")) << list;
   EXPECT_TRUE(contains(list, " tokens; the model takes 17 at most")) << list;

@@ -61,6 +61,8 @@ struct VoiceCorpus : SpeechFolder {
     made.model.pretrained = (folder / "start/model").string();
     return made;
   }
+  // Of low-rank additions to the GPT of a run "voice", made here.
+  Config lora_config(int64_t steps, const std::string& run) const;
 };
 
 struct Seen {
@@ -86,6 +88,14 @@ TrainResult run(const Config& config, Seen* seen = nullptr) {
   });
   if (failure) std::rethrow_exception(failure);
   return result;
+}
+
+Config VoiceCorpus::lora_config(int64_t steps, const std::string& name) const {
+  if (!std::filesystem::exists(folder / "voice")) run(gpt_config(2, "voice"));
+  Config made = config("gpt", steps, name);
+  made.model.pretrained = (folder / "voice/model").string();
+  made.training.lora_rank = 2;
+  return made;
 }
 
 // What `body` says in a process of its own, since devices are configured once a process.
@@ -148,7 +158,7 @@ TEST(VoiceTraining, PlansTheAdditionsAloneOfALowRankRun) {
   run(corpus.config("dvae", 2, "start"));
   Config config = corpus.gpt_config(2, "gpt");
   const TrainPlan whole = make_plan(config);
-  config.training.lora_rank = 2;
+  config = corpus.lora_config(2, "lora");
   const TrainPlan plan = make_plan(config);
   EXPECT_EQ(plan.frozen, whole.parameters);
   EXPECT_EQ(plan.parameters, trained_numbers(run(config).folder));
@@ -382,8 +392,8 @@ TEST(VoiceTraining, RecomputingChangesNothing) {
   run(corpus.config("dvae", 2, "start"));
   for (const int64_t rank : {0, 2}) {
     Seen kept, again;
-    Config config = corpus.gpt_config(3, "kept" + std::to_string(rank));
-    config.training.lora_rank = rank;
+    const std::string name = "kept" + std::to_string(rank);
+    Config config = rank > 0 ? corpus.lora_config(3, name) : corpus.gpt_config(3, name);
     run(config, &kept);
     config.paths.checkpoint_dir = (corpus.folder / ("again" + std::to_string(rank))).string();
     config.training.recompute = true;
@@ -396,8 +406,7 @@ TEST(VoiceTraining, LowRankAdditionsAreSavedApartAndMerged) {
   const VoiceCorpus corpus;
   simulate_devices(1);
   run(corpus.config("dvae", 2, "start"));
-  Config config = corpus.gpt_config(3, "lora");
-  config.training.lora_rank = 2;
+  Config config = corpus.lora_config(3, "lora");
   config.training.learning_rate = 1e-2;
   run(config);
   const auto folder = corpus.folder / "lora/model";

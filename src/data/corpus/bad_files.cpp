@@ -12,6 +12,16 @@
 
 namespace tandem {
 
+namespace {
+
+std::string in_words(const std::map<std::string, int64_t>& reasons) {
+  std::vector<std::string> parts;
+  for (const auto& [reason, count] : reasons) parts.push_back(fmt::format("{} {}", count, reason));
+  return join(parts, ", ");
+}
+
+}  // namespace
+
 BadFiles::BadFiles(std::string list, int64_t clips, const BadFileLimits& limits, bool waits)
     : list_(std::move(list)), limits_(limits), seen_(static_cast<size_t>(clips)), begun_(!waits) {}
 
@@ -62,7 +72,7 @@ void BadFiles::leave_out(int64_t clip, const std::string& path, const std::strin
   uint8_t& seen = seen_[static_cast<size_t>(clip)];
   if (seen == 2) return;
   seen = 2;
-  ++reasons_[reason];
+  ++left_out_[reason];
   append(path, reason, sentence);
 }
 
@@ -90,6 +100,7 @@ void BadFiles::begin() {
   std::set<std::string> listed;  // by an earlier part of the run
   std::ifstream before(list_);
   for (std::string line; std::getline(before, line);) listed.insert(line);
+  if (!unwritten_.empty()) log_info("clips that are left out are listed in `{}`", list_);
   std::erase_if(unwritten_, [&](const std::string& line) { return listed.contains(line); });
   write();
 }
@@ -104,11 +115,13 @@ std::map<std::string, int64_t> BadFiles::by_reason() const {
   return reasons_;
 }
 
-std::string BadFiles::summary() const {
-  std::vector<std::string> parts;
-  for (const auto& [reason, count] : by_reason())
-    parts.push_back(fmt::format("{} {}", count, reason));
-  return join(parts, ", ");
+std::string BadFiles::summary() const { return in_words(by_reason()); }
+
+std::map<std::string, int64_t> BadFiles::left_out_by_reason() const {
+  std::lock_guard lock(mutex_);
+  return left_out_;
 }
+
+std::string BadFiles::summary_of_left_out() const { return in_words(left_out_by_reason()); }
 
 }  // namespace tandem

@@ -38,9 +38,13 @@ class BadFiles {
   // Writes what was collected, without what the list has already.
   void begin();
 
-  int64_t total() const;  // without those left out
+  // Without those left out.
+  int64_t total() const;
   std::map<std::string, int64_t> by_reason() const;
   std::string summary() const;  // "3 missing, 1 truncated"
+
+  std::map<std::string, int64_t> left_out_by_reason() const;
+  std::string summary_of_left_out() const;  // "4 too long"
 
  private:
   double share() const;
@@ -51,7 +55,7 @@ class BadFiles {
   mutable std::mutex mutex_;
   std::vector<uint8_t> seen_;  // of each clip: 1 tried, 2 bad or left out
   int64_t tried_ = 0, bad_ = 0;
-  std::map<std::string, int64_t> reasons_;
+  std::map<std::string, int64_t> reasons_, left_out_;
   bool warned_ = false, begun_;
   std::ofstream file_;
   std::vector<std::string> unwritten_;  // lines

@@ -108,7 +108,7 @@ BatchOrder order_of(const SpeechCorpus& corpus, BadFiles& bad, const DataConfig&
                   });
   if (left_out > 0 && left_out == corpus.index().size()) {
     throw Error(ErrorKind::data, fmt::format("the model can take none of the {} clips ({})",
-                                             left_out, bad.summary()))
+                                             left_out, bad.summary_of_left_out()))
         .hint("cut the recordings into sentences, or choose a model with more places");
   }
   if (left_out > 0 && options.side != Side::validation) {
@@ -118,10 +118,11 @@ BatchOrder order_of(const SpeechCorpus& corpus, BadFiles& bad, const DataConfig&
           fmt::format("{:.2f} s", static_cast<double>(options.bounds.most_samples) / sample_rate);
     if (options.bounds.most_tokens > 0)
       most += fmt::format("{}{} tokens", most.empty() ? "" : " and ", options.bounds.most_tokens);
-    log_info(
-        "{} of {} clips are left out ({}): the model takes {} at most{}", left_out,
-        corpus.index().size(), bad.summary(), most,
-        options.bad_list.empty() ? "" : fmt::format("; they are listed in `{}`", options.bad_list));
+    log_info("{} of {} clips are left out ({}): the model takes {} at most{}", left_out,
+             corpus.index().size(), bad.summary_of_left_out(), most,
+             options.bad_list.empty() || options.list_waits
+                 ? ""
+                 : fmt::format("; they are listed in `{}`", options.bad_list));
   }
   std::vector<Bucket> buckets = buckets_of(corpus, rows, config, options.bounds, sample_rate);
   check_replicas(buckets, config, options.replicas);
@@ -217,6 +218,13 @@ std::string SpeechFeed::words() const {
                      order.buckets().size());
 }
 
+std::string SpeechFeed::reading_words() const {
+  const int64_t general = batches.general_reads();
+  if (general == 0 || !batches.options().native) return "";
+  return fmt::format("{} clips were read by the native reader, {} by the general decoder",
+                     batches.native_reads(), general);
+}
+
 std::vector<std::string> SpeechFeed::clips_of(int64_t batch) const {
   std::vector<std::string> files;
   for (const int64_t clip : order.batch(batch).clips)
@@ -227,7 +235,12 @@ std::vector<std::string> SpeechFeed::clips_of(int64_t batch) const {
 std::unique_ptr<SpeechFeed> open_training(const DataConfig& config, SpeechFeedOptions options) {
   options.side = config.val_data ? Side::all : Side::training;
   options.validation_share = config.validation_share;
-  return std::make_unique<SpeechFeed>(train_data(config), config, options);
+  auto feed = std::make_unique<SpeechFeed>(train_data(config), config, options);
+  if (feed->corpus.index().size() == 1)
+    throw Error(ErrorKind::data,
+                fmt::format("`{}` has one clip; a training needs two at least", train_data(config)))
+        .hint("cut the recording into sentences; a voice needs minutes of them");
+  return feed;
 }
 
 std::unique_ptr<SpeechFeed> open_validation(const DataConfig& config, SpeechFeedOptions options) {

@@ -45,6 +45,8 @@ struct SpeechFeed {
 
   // What must be the same for the order of batches to be.
   std::string words() const;
+  // How many clips the general decoder read; empty where it read none, or all by wish.
+  std::string reading_words() const;
   // Files of a batch, in the order of its rows.
   std::vector<std::string> clips_of(int64_t batch) const;
 

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "data/corpus/clip_sound.h"
 #include "data/feed/clip_shape.h"
@@ -196,9 +198,13 @@ void SpeechBatches::read_samples(int64_t row, float* out) {
   if (options_.kept && !file->info().native) options_.kept->keep(row, out, clip.frames);
 }
 
-// Said once: it is slower, and the user may want to know which files are the cause.
+// Said once a format: it is slower, and the user may want to know which files are the cause.
 void SpeechBatches::note_general(const AudioInfo& info, const std::string& path) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
   if (general_reads_++ > 0 || !options_.native) return;
+  const std::lock_guard lock(mutex);
+  if (!told.insert(info.format).second) return;
   log_info("`{}` ({}) and others like it are read by the general decoder, which is slower", path,
            info.format);
 }

@@ -73,6 +73,7 @@ at::Tensor measure_mel_stats(const SpeechFeed& speech, const MelOptions& mel, in
   std::mutex mutex;
   at::Tensor largest = at::zeros({mel.mels});
   int64_t read = 0;
+  std::string first_fault;
   const auto work = [&](int64_t i) {
     const int64_t clip = all[static_cast<size_t>(i * held / count)];
     try {
@@ -88,6 +89,8 @@ at::Tensor measure_mel_stats(const SpeechFeed& speech, const MelOptions& mel, in
       ++read;
     } catch (const AudioError& error) {
       log_debug("clip {} says nothing about the mels: {}", clip, error.what());
+      const std::lock_guard lock(mutex);
+      if (first_fault.empty()) first_fault = error.what();
     }
   };
   const auto look = [](int64_t) {
@@ -98,9 +101,10 @@ at::Tensor measure_mel_stats(const SpeechFeed& speech, const MelOptions& mel, in
   };
   for_rows(count, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), work, look);
   if (read == 0) {
-    throw Error(
-        ErrorKind::data,
-        fmt::format("none of the {} clips looked at for mel statistics can be read", count));
+    throw Error(ErrorKind::data,
+                fmt::format("none of the {} clips looked at for mel statistics can be read: {}",
+                            count, first_fault))
+        .hint("is the dataset still where it was prepared?");
   }
   return largest.clamp_min(1e-5);
 }

@@ -41,6 +41,7 @@ class DecoderStage final : public Stage {
   double tokens_a_batch() const override;  // codes
   double seconds_a_batch() const override;
   std::string fingerprint() const override;
+  std::string closing_words() const override { return training_.feed->reading_words(); }
   std::vector<std::pair<std::string, std::string>> facts() const override;
 
   // Of some validation clips (training clips where there are none): what the decoder makes of the

@@ -39,6 +39,7 @@ class DvaeStage final : public Stage {
   double tokens_a_batch() const override;  // frames
   double seconds_a_batch() const override;
   std::string fingerprint() const override;
+  std::string closing_words() const override { return training_->reading_words(); }
   std::vector<std::pair<std::string, std::string>> facts() const override;
   // Each clip's mels, then those made of its codes, and how the latter sound by Griffin-Lim; beside
   // them the sound of the mels themselves, which is the best there can be.

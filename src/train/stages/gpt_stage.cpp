@@ -33,6 +33,7 @@ VoiceParts checked(VoiceParts parts, const Config& config) {
                     : "the GPT learns the codes of a trained DVAE, and a new model has none")
         .hint("train one first with --stage dvae, or all of it with --stage all");
   }
+  check_lora(config.training, parts.trained);
   fit_dvae(parts);
   return parts;
 }
@@ -43,6 +44,16 @@ TrainingConfig with_noise(TrainingConfig training, const VoiceParts& parts) {
 }
 
 }  // namespace
+
+void check_lora(const TrainingConfig& training, const std::set<std::string>& trained) {
+  if (training.lora_rank == 0 || trained.contains("gpt")) return;
+  throw Error(ErrorKind::config,
+              fmt::format("training.lora_rank is {}: low-rank additions tune a GPT that was "
+                          "trained, and this one was not",
+                          training.lora_rank))
+      .hint(
+          "train it whole (leave training.lora_rank out), or give a trained model as --pretrained");
+}
 
 bool takes_other_clip(const TrainingConfig& training) {
   return training.conditioning_clip == "other" && training.compat != "coqui";

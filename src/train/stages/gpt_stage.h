@@ -17,6 +17,9 @@ bool takes_other_clip(const TrainingConfig& training);
 // own errors; one that was trained without keeps what it knows of clean codes.
 double code_noise_for(const TrainingConfig& training, bool trained_before);
 
+// Throws Error(config) for low-rank additions to a GPT that knows nothing yet.
+void check_lora(const TrainingConfig& training, const std::set<std::string>& trained);
+
 class GptStage final : public Stage {
  public:
   // Throws Error(config | data | io).
@@ -35,6 +38,7 @@ class GptStage final : public Stage {
   double tokens_a_batch() const override { return tokens_a_batch_; }
   double seconds_a_batch() const override { return seconds_a_batch_; }
   std::string fingerprint() const override;
+  std::string closing_words() const override { return training_->reading_words(); }
   std::vector<std::pair<std::string, std::string>> facts() const override;
   std::vector<Sample> samples(Learner& learner) override;
   void export_model(const NamedTensors& weights, const NamedTensors& buffers,
