@@ -19,13 +19,14 @@ VerdictNumbers numbers(const VerdictMemory& memory, const VerdictRule& rule) {
           .window = memory.norms.numel(),
           .least = rule.least,
           .patience = rule.patience,
-          .most_bad = rule.most_bad};
+          .most_bad = rule.most_bad,
+          .wear = wear_of_a_spike};
 }
 
 VerdictPlaces places(const VerdictMemory& memory) {
-  return {memory.norms.mutable_data_ptr<float>(), memory.count.mutable_data_ptr<int64_t>(),
+  return {memory.norms.mutable_data_ptr<float>(),    memory.count.mutable_data_ptr<int64_t>(),
           memory.spikes.mutable_data_ptr<int64_t>(), memory.steps.mutable_data_ptr<double>(),
-          memory.bad.mutable_data_ptr<int64_t>()};
+          memory.bad.mutable_data_ptr<int64_t>(),    memory.worn.mutable_data_ptr<int64_t>()};
 }
 
 }  // namespace
@@ -37,6 +38,7 @@ VerdictMemory::VerdictMemory(const at::Device& device, int64_t window) {
   spikes = at::zeros_like(count);
   steps = at::zeros({}, here.dtype(at::kDouble));
   bad = at::zeros_like(count);
+  worn = at::zeros_like(count);
 }
 
 float spike_limit(const VerdictMemory& memory, const VerdictRule& rule) {

@@ -12,14 +12,14 @@ namespace tandem {
 struct VerdictNumbers {
   double beta1, beta2;
   float average_decay, largest_norm, spike_factor;
-  int64_t window, least, patience, most_bad;
+  int64_t window, least, patience, most_bad, wear;
 };
 
 struct VerdictPlaces {
   float* norms;
   int64_t *count, *spikes;
   double* steps;
-  int64_t* bad;
+  int64_t *bad, *worn;
 };
 
 // Which of the norms in order is the median: places without a norm are infinite and come last.
@@ -38,14 +38,26 @@ TANDEM_CELL bool judge_cell(float norm, float limit, const VerdictPlaces& at,
                             const VerdictNumbers& n) {
   const bool finite = norm - norm == 0;
   const bool ended = n.most_bad > 0 && *at.bad >= n.most_bad;
-  const bool good = finite && !ended && (norm <= limit || *at.spikes >= n.patience);
+  const bool high = finite && norm > limit;
+  const bool good = finite && !ended && (!high || *at.spikes >= n.patience);
   *at.bad = good ? 0 : *at.bad + 1;
+  if (good) {
+    *at.worn = *at.worn > 0 ? *at.worn - 1 : 0;
+  } else if (high && !ended) {
+    *at.worn += n.wear;
+  }
+  if (n.most_bad > 0 && *at.worn >= n.most_bad * n.wear && *at.bad < n.most_bad)
+    *at.bad = n.most_bad;
   // The step with which a run ends finds, taken again, what it found.
   const bool ends = n.most_bad > 0 && *at.bad >= n.most_bad;
   if (good) {
     *at.spikes = 0;
   } else if (finite && !ends) {
     ++*at.spikes;
+  }
+  if (good && high) {
+    for (int64_t i = 0; i < n.window; ++i) at.norms[i] = HUGE_VALF;
+    *at.count = 0;
   }
   if (good && norm > 0) at.norms[(*at.count)++ % n.window] = norm;
   return good;
@@ -55,7 +67,9 @@ TANDEM_CELL bool judge_cell(float norm, float limit, const VerdictPlaces& at,
 TANDEM_CELL void write_values(float norm, bool good, float learning_rate, float divisor,
                               const VerdictPlaces& at, const VerdictNumbers& n, float* values,
                               float* outcome) {
-  if (good) *at.steps += 1;
+  // Without gradients so far there is nothing to step by, and nothing to correct later.
+  const bool taken = good && (norm > 0 || *at.steps > 0);
+  if (taken) *at.steps += 1;
   const double steps = *at.steps, average = (steps + 1) / (steps + 10);
   float factor = 1 / divisor;
   if (n.largest_norm > 0) factor *= fminf(n.largest_norm / (norm + 1e-6f), 1);
@@ -65,7 +79,7 @@ TANDEM_CELL void write_values(float norm, bool good, float learning_rate, float 
   values[adamw_factor] = factor;
   // The average of few steps must not hold on to where they began.
   values[adamw_average] = fminf(static_cast<float>(average), n.average_decay);
-  values[adamw_good] = good ? 1.f : 0.f;
+  values[adamw_good] = taken ? 1.f : 0.f;
   outcome[0] = norm;
   outcome[1] = good ? 1.f : 0.f;
 }

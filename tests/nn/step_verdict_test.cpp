@@ -65,14 +65,29 @@ TEST(StepVerdict, TakesNormsThatStayHighForTheNewUsual) {
   Watched watch({.spike_factor = 5, .least = 4, .patience = 3}, 8);
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(watch.judges(1));
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(watch.judges(100)) << i;
-  for (int i = 0; i < 8; ++i) {
-    // Until half of the memory is of the new kind, each three times are left out.
-    int left_out = 0;
-    while (!watch.judges(100)) ++left_out;
-    EXPECT_LE(left_out, 3);
-  }
   EXPECT_TRUE(watch.judges(100));
+  EXPECT_TRUE(std::isinf(watch.limit())) << "what was usual before is forgotten";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(watch.judges(100)) << i;
+  EXPECT_FLOAT_EQ(static_cast<float>(watch.limit()), 500);
+  EXPECT_TRUE(watch.judges(1));
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(watch.judges(INFINITY)) << i;
+}
+
+// One in ten may be; more than that, for long, is no training any more.
+TEST(StepVerdict, SpikesThatComeAgainAndAgainEndARun) {
+  Watched seldom({.spike_factor = 5, .least = 4, .most_bad = 3}, 8), often = seldom;
+  often.memory = VerdictMemory(at::kCPU, 8);
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(seldom.judges(1) && often.judges(1));
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_FALSE(seldom.judges(100)) << i;
+    for (int good = 0; good < 10; ++good) EXPECT_TRUE(seldom.judges(1)) << i;
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(often.judges(100)) << i;
+    EXPECT_TRUE(often.judges(1)) << i;
+  }
+  EXPECT_FALSE(often.judges(100));  // 3 * 10 - 3 + 10 is the limit of 30
+  for (int i = 0; i < 8; ++i) EXPECT_FALSE(often.judges(1)) << i;
 }
 
 // The host hears of them some steps later: until then nothing may move.
@@ -106,6 +121,25 @@ TEST(StepVerdict, LearnsNothingFromPartsThatDoNotLearnYet) {
   for (int step = 0; step < 40; ++step) EXPECT_TRUE(watch.judges(0));
   for (int step = 0; step < 10; ++step) EXPECT_TRUE(watch.judges(7));
   EXPECT_FALSE(watch.judges(71));
+}
+
+// Or the moments, still zero, would be taken for corrected when its first gradient comes.
+TEST(StepVerdict, APartWithoutGradientsTakesNoStep) {
+  VerdictMemory memory(at::kCPU);
+  const VerdictRule rule{.beta1 = 0.5, .beta2 = 0.75};
+  at::Tensor values = at::zeros({adamw_values});
+  const at::Tensor rate = at::full({}, 0.125), divisor = at::full({}, 1.0);
+  for (int step = 0; step < 40; ++step) {
+    const at::Tensor outcome = decide_step({at::zeros({64})}, rate, divisor, memory, rule, values);
+    EXPECT_EQ(outcome[1].item<float>(), 1) << "nothing is wrong with it";
+    EXPECT_EQ(values[adamw_good].item<float>(), 0);
+  }
+  decide_step({at::full({64}, 0.5)}, rate, divisor, memory, rule, values);
+  EXPECT_EQ(values[adamw_good].item<float>(), 1);
+  EXPECT_EQ(values[adamw_correction1].item<float>(), 0.5f);
+  EXPECT_EQ(values[adamw_correction2].item<float>(), 0.25f);
+  decide_step({at::zeros({64})}, rate, divisor, memory, rule, values);
+  EXPECT_EQ(memory.steps.item<double>(), 2) << "behind its first one every step counts";
 }
 
 TEST(StepVerdict, CanLookForNoSpikes) {

@@ -35,6 +35,28 @@ TEST(StepGuard, EndsTheRunAfterTooManyBadStepsInARow) {
   EXPECT_EQ(guard.skipped(), 5);
 }
 
+// Every second step a spike is no training, however few of them are in a row.
+TEST(StepGuard, EndsARunWhoseSpikesComeAgainAndAgain) {
+  StepGuard guard({.max_bad_steps = 3});
+  guard.arrived(1, 2.5, 4.25, true);
+  guard.arrived(2, 2.5, 900, false);
+  for (int64_t step = 3; step < 13; ++step) guard.arrived(step, 2.5, 4.25, true);
+  guard.arrived(13, 2.5, 900, false);
+  guard.arrived(14, 2.5, 4.25, true);
+  guard.arrived(15, 2.5, 900, false);
+  guard.arrived(16, 2.5, 900, true);  // made up for, all but one of them
+  try {
+    guard.arrived(17, 2.5, 800, false);
+    guard.arrived(18, 2.5, 900, false);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(exit_code(error.kind()), 6);
+    EXPECT_EQ(std::string(error.what()),
+              "spikes come again and again, 5 steps were left out; the last, step 18, had a "
+              "gradient norm of 900, the usual one 4.25");
+  }
+}
+
 // A scale that is far too high comes down by one step left out after another.
 TEST(StepGuard, AllowsHalfPrecisionToFindItsScale) {
   TrainingConfig training{.max_bad_steps = 10};

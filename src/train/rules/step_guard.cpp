@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "nn/step_verdict.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
 #include "train/rules/loss_scale.h"
@@ -30,6 +31,7 @@ void StepGuard::arrived(int64_t step, double loss, double norm, bool good) {
   remark_.clear();
   if (good) {
     in_a_row_ = 0;
+    worn_ = std::max<int64_t>(0, worn_ - 1);
     if (norm > 0) norms_.push_back(norm);
     if (static_cast<int64_t>(norms_.size()) > options_.window) norms_.pop_front();
     return;
@@ -37,21 +39,25 @@ void StepGuard::arrived(int64_t step, double loss, double norm, bool good) {
   last_bad_ = step;
   ++skipped_;
   ++in_a_row_;
+  if (std::isfinite(norm)) worn_ += wear_of_a_spike;
   remark_ = std::isfinite(norm)
                 ? fmt::format("step {} was left out: its gradient norm is {:.3g}, {}", step, norm,
                               usual())
                 : fmt::format("step {} was left out: its gradient is not finite (loss {:.4g})",
                               step, loss);
-  if (in_a_row_ < options_.max_bad_steps) return;
+  const bool worn_out = worn_ >= options_.max_bad_steps * wear_of_a_spike;
+  if (in_a_row_ < options_.max_bad_steps && !worn_out) return;
+  ended_ = true;
   const std::string last =
       std::isfinite(norm)
           ? fmt::format("a gradient norm of {:.3g}, {}", norm, usual())
           : fmt::format("a gradient that is not finite, and a loss of {:.4g}", loss);
-  throw Error(
-      ErrorKind::numeric,
-      fmt::format("{} left out; the last, step {}, had {}",
-                  in_a_row_ == 1 ? "1 step was" : fmt::format("{} steps in a row were", in_a_row_),
-                  step, last))
+  const std::string many =
+      skipped_ == 1 ? "1 step was left out"
+      : in_a_row_ >= options_.max_bad_steps
+          ? fmt::format("{} steps in a row were left out", in_a_row_)
+          : fmt::format("spikes come again and again, {} steps were left out", skipped_);
+  throw Error(ErrorKind::numeric, fmt::format("{}; the last, step {}, had {}", many, step, last))
       .hint(
           "lower training.learning_rate or raise training.warmup_steps; "
           "`enable_eager_debug=true` names the first tensor that is not finite, and "
