@@ -1,7 +1,7 @@
 // Gradients of the DVAE's training by finite differences, in float64 and with padding.
 #include <gtest/gtest.h>
 
-#include "nn/tensors.h"
+#include "nn/finite_differences.h"
 #include "train/dvae_making.h"
 
 namespace tandem::tests {
@@ -49,21 +49,14 @@ TEST(DvaeGradients, AreThoseOfFiniteDifferences) {
   const at::Tensor vectors = encode_ragged(dvae, truth.scaled, masks, at::kDouble);
   truth.chosen = at::embedding(dvae.encoder.codebook.t(), dvae.encoder.nearest(vectors));
   truth.offset = truth.chosen - vectors;
-  constexpr double step = 1e-6;
   int64_t checked = 0;
   dvae.visit("", [&](const std::string& name, at::Tensor& tensor) {
     if (name.starts_with("codebook")) return;
-    double* numbers = tensor.mutable_data_ptr<double>();
     const at::Tensor gradient = found.at(name).contiguous();
     for (int64_t i = 0; i < tensor.numel(); i += std::max<int64_t>(1, tensor.numel() / 5)) {
-      const double kept = numbers[i];
-      numbers[i] = kept + step;
-      const double above = number(truth.loss(dvae));
-      numbers[i] = kept - step;
-      const double below = number(truth.loss(dvae));
-      numbers[i] = kept;
-      EXPECT_NEAR(gradient.const_data_ptr<double>()[i], (above - below) / (2 * step), 1e-7)
-          << name << " " << i;
+      const double measured = slope_at(
+          tensor, i, [&] { return truth.loss(dvae); }, 1e-6);
+      EXPECT_NEAR(gradient.const_data_ptr<double>()[i], measured, 1e-7) << name << " " << i;
       ++checked;
     }
   });

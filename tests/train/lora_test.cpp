@@ -7,6 +7,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "models/xtts_narrow.h"
+#include "nn/finite_differences.h"
 #include "support/temporary_folder.h"
 #include "tandem/error.h"
 
@@ -110,17 +111,9 @@ TEST(Lora, HasTheGradientOfFiniteDifferences) {
   const auto loss = [&] { return (lora.applied_to(gpt).hidden(inputs) * weights).sum(); };
   lora.visit("", [](const std::string&, at::Tensor& tensor) { tensor.requires_grad_(true); });
   loss().backward();
-  const at::NoGradGuard no_grad;
   lora.visit("", [&](const std::string& name, at::Tensor& tensor) {
     for (const int64_t place : {int64_t{0}, tensor.numel() - 1}) {
-      at::Tensor cell = tensor.view({-1})[place];
-      const double value = cell.item<double>(), step = 1e-5;
-      cell.fill_(value + step);
-      const double above = loss().item<double>();
-      cell.fill_(value - step);
-      const double below = loss().item<double>();
-      cell.fill_(value);
-      const double expected = (above - below) / (2 * step);
+      const double expected = tests::slope_at(tensor, place, loss, 1e-5);
       EXPECT_NEAR(tensor.grad().view({-1})[place].item<double>(), expected,
                   1e-6 * std::max(1.0, std::abs(expected)))
           << name << " at " << place;
@@ -139,6 +132,20 @@ TEST(Lora, GivesTheSameGradientsFromThatOfTheWeight) {
   lora.add_gradients(own, outside, a, b);
   EXPECT_TRUE(at::allclose(a - 1, learned.a.grad(), 1e-4, 1e-5));
   EXPECT_TRUE(at::allclose(b - 1, learned.b.grad(), 1e-4, 1e-5));
+}
+
+TEST(Lora, AddsTheGradientsOfFiniteDifferences) {
+  const GptLora lora = moved_lora();
+  const auto of = [](const std::string& name, const Shape& shape) {
+    return values(name, shape, 0.5).to(at::kDouble);
+  };
+  const LoraAddition added{of("a", {40, 3}), of("b", {3, 160})};
+  const at::Tensor weight = of("weight", {40, 160}), outside = of("outside", {40, 160});
+  const auto loss = [&] { return (lora.effective(weight, added).square() * outside).sum(); };
+  at::Tensor a = at::zeros_like(added.a), b = at::zeros_like(added.b);
+  lora.add_gradients(added, 2 * lora.effective(weight, added) * outside, a, b);
+  tests::expect_gradient("a", added.a, a, loss);
+  tests::expect_gradient("b", added.b, b, loss);
 }
 
 TEST(Lora, SaysTheSameWhenMerged) {
