@@ -35,8 +35,16 @@ wait "$child" || true
 printf '\nThe same command goes on from the checkpoint:\n'
 run "${train[@]}"
 
-run synthesize --model "$run/voice/decoder/model" --language en --text "you have one new message" \
+# A sentence of the corpus.
+run synthesize --model "$run/voice/decoder/model" --language en --text "All circuits are busy now." \
     --voice assets/demo/wavs/agent-alreadyon.flac --seed 1 -o "$run/spoken.wav"
+
+# The GPT's loss of codes, at its first step and in the mean of its last ten.
+fell=$(sed -n 's/.*"split":"train".*"mel_loss":\([0-9.]*\).*/\1/p' "$run/voice/gpt/metrics.jsonl" |
+  awk '{ all[NR] = $1 } END { for (i = NR - 9; i <= NR; ++i) last += all[i] / 10; print all[1], last, (last < 0.7 * all[1]) }')
+read -r first last well <<<"$fell"
+printf '\nmel loss of the GPT: %.2f at its first step, %.2f at the end\n' "$first" "$last"
+[ "$well" = 1 ] || { echo "demo: error: it did not fall well below its start" >&2; exit 1; }
 
 printf '\nDemo done.\n  a sentence    %s\n' "$run/spoken.wav"
 for stage in dvae gpt decoder; do printf '  %-13s %s\n' "$stage" "$run/voice/$stage/report.html"; done

@@ -151,39 +151,34 @@ if wanted prepare && ! done_before prepare "$tokens $made pieces"; then
 fi
 index=$corpus/train/tandem.index
 [ "$kind" = english ] || index=$corpus/train/pieces.index
-train_stage() {   # train_stage FOLDER STAGE STEPS WORDS...: resumes by itself
-  local folder=$1 stage=$2 count=$3 often=$(($3 / 12 + 1))
-  shift 3
-  "$tandem" train --stage "$stage" --train-data "$index" --model-size "$size" --precision bf16 \
-    --checkpoint-dir "$run/$folder" --max-steps "$count" --schedule cosine training.final_learning_rate=0.05 \
-    "training.val_step=$often" "training.save_step=$often" data.buckets=6 "data.language=$language" \
-    observe.sample_step=0 "${validation[@]}" "$@" "${more[@]}"
-}
-if wanted train; then   # one after the other: each stage wants batches and a learning rate of its own
+often() { printf '%s:training.%s_step=%s ' "$1" val $(($2 / 12 + 1)) "$1" save $(($2 / 12 + 1)); }
+if wanted train; then   # resumes by itself
   find_tandem
-  validation=() learning=(training.learning_rate=1e-3 training.warmup_steps=500 training.weight_decay=0.05) dropout=0.15
+  validation=() gpt=(gpt:training.learning_rate=1e-3 gpt:training.warmup_steps=500 gpt:training.weight_decay=0.05)
+  dropout=0.15
   if [ "$kind" = russian ]; then   # pieces of a recording must stand on one side; little is soon learned by heart
     validation=(--val-data "$corpus/train/validation.index") dropout=0.1
     [ "$made" != 0 ] || {
-      learning=(training.learning_rate=8e-4 training.warmup_steps=300 training.weight_decay=0.1) dropout=0.3; }
+      gpt=(gpt:training.learning_rate=8e-4 gpt:training.warmup_steps=300 gpt:training.weight_decay=0.1) dropout=0.3; }
+    # Made speech is glued from phones that a model soon knows by heart: how well it reads shows in made sentences that
+    # it has not seen, not in recordings.
+    [ "$made" = 0 ] || gpt+=("gpt:data.train_data=$corpus/train/all.index" "gpt:data.val_data=$corpus/train/heldout.index")
   fi
-  # A GPT that is unsure must still tell the decoder what was said: its latents recall the code that was read, and the
-  # decoder hears the recordings' own codes alone. Clips begin elsewhere each epoch, so that they are other codes. Where
-  # no discriminators listen, spectra tell what a mel's window is too long for.
-  learning+=(training.recall_weight=0.3 data.start_jitter_ms=46)
-  speaking=(training.own_codes_share=0 training.spectral_loss_weight=15)
-  train_stage dvae dvae "$dvae_steps" --batch-size 64 training.learning_rate=6e-4 training.warmup_steps=200 \
-    training.dvae_codes=1024
-  # Made speech is glued from phones that a model soon knows by heart: how well it reads shows in made sentences that it
-  # has not seen, not in recordings.
-  recordings=("${validation[@]}")
-  [ "$made" = 0 ] || validation=(--val-data "$corpus/train/heldout.index") index=$corpus/train/all.index
-  train_stage gpt gpt "$gpt_steps" --pretrained "$run/dvae/model" --batch-size 64 training.ema_decay=0.999 \
-    "training.dropout=$dropout" "${learning[@]}"
-  validation=("${recordings[@]}")
-  train_stage decoder decoder "$decoder_steps" --pretrained "$run/gpt/model" --batch-size 32 \
-    training.learning_rate=4e-4 training.warmup_steps=100 "training.discriminator_start=$discriminators" \
-    training.segment_codes=16 training.speaker_loss_weight=0 "${speaking[@]}"
+  # Each stage wants batches and a learning rate of its own. A GPT that is unsure must still tell the decoder what was
+  # said: its latents recall the code that was read, and the decoder hears the recordings' own codes alone. Clips begin
+  # elsewhere each epoch, so that they are other codes. Where no discriminators listen, spectra tell what a mel's window
+  # is too long for.
+  read -r -a turns <<<"$(often dvae "$dvae_steps")$(often gpt "$gpt_steps")$(often decoder "$decoder_steps")"
+  "$tandem" train --stage all --stage-steps "$steps" --train-data "$index" --model-size "$size" --precision bf16 \
+    --checkpoint-dir "$run" --schedule cosine training.final_learning_rate=0.05 data.buckets=6 "data.language=$language" \
+    observe.sample_step=0 "${validation[@]}" "${turns[@]}" \
+    dvae:data.batch_size=64 dvae:training.learning_rate=6e-4 dvae:training.warmup_steps=200 dvae:training.dvae_codes=1024 \
+    gpt:data.batch_size=64 "${gpt[@]}" "gpt:training.dropout=$dropout" gpt:training.ema_decay=0.999 \
+    gpt:training.recall_weight=0.3 gpt:data.start_jitter_ms=46 \
+    decoder:data.batch_size=32 decoder:training.learning_rate=4e-4 decoder:training.warmup_steps=100 \
+    "decoder:training.discriminator_start=$discriminators" decoder:training.segment_codes=16 \
+    decoder:training.speaker_loss_weight=0 decoder:training.own_codes_share=0 decoder:training.spectral_loss_weight=15 \
+    "${more[@]}"
 fi
 if wanted figures; then
   judges_python

@@ -20,6 +20,7 @@ struct StepReport {
   int64_t step = 0;  // steps done, this one included
   int64_t total_steps = 0;
   bool validation = false;
+  bool best = false;  // of a validation: its state is kept as the best so far
   double loss = 0;
   double gradient_norm = 0;
   double learning_rate = 0;
@@ -76,6 +77,7 @@ struct TrainOptions {
   bool fresh = false;                // never resume
   std::string resolved_config_yaml;  // kept as config.yaml in the run's folder
   std::string goes_on_with = {};     // how one that is stopped is resumed; empty: the same command
+  std::string begins_with = {};      // how, where it had not begun; empty: as above
   // For sentences that tell a command: that it had --fresh, and what makes it that of this stage
   // alone where it stood for several (" --stage gpt …").
   bool asked_fresh = false;
@@ -98,7 +100,8 @@ struct TrainResult {
 };
 
 // Needs configured devices. Throws Error; Error(interrupted or terminated) after a saved
-// checkpoint.
+// checkpoint. Behind an Error that says that a rank or the preparation hangs, their threads are
+// still there: the process should end.
 TrainResult train(const Config& config, const TrainHooks& hooks = {},
                   const TrainOptions& options = {});
 
@@ -107,7 +110,9 @@ const std::vector<std::string>& voice_stages();  // in their order: dvae, gpt, d
 // The runs that `stage: all` stands for, one after another, each starting from what the one before
 // it wrote; of any other stage the run itself. Their folders are in that of the whole.
 // Throws Error(config).
-std::vector<Config> runs_of(const Config& config, bool fresh);
+// `own`: what a stage has instead, by its name; devices and places are those of the whole.
+using StageConfigs = std::map<std::string, Config>;
+std::vector<Config> runs_of(const Config& config, bool fresh, const StageConfigs& own = {});
 
 // The plan of a run without its data: what would be created where. Creates the model for real on
 // its devices, prints the start-up lines, and returns the table.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a run of all stages reached: the first, the best and the last validation figures of every stage, and beside the
-decoder's copy-synthesis what Griffin-Lim makes of the same recordings' mels. Markdown on standard output. Run it with
+decoder's copy-synthesis what Griffin-Lim makes of the same clips' mels. Markdown on standard output. Run it with
 the Python of scripts/voice/judges.sh.
 
     figures.py RUN --recordings CORPUS/unseen
@@ -41,26 +41,53 @@ def stage_rows(metrics: pathlib.Path) -> list[str]:
     return rows
 
 
-def griffin_lim_row(recordings: pathlib.Path, most: int) -> str:
+class Apart:
     """Mel distance (mean |difference| of log mels) and mel-cepstral distortion, as the decoder is measured."""
-    options = dict(sample_rate=RATE, n_mels=80, f_max=RATE / 2, norm="slaney", mel_scale="slaney")
-    to_mel = torchaudio.transforms.MelSpectrogram(n_fft=1024, hop_length=256, power=1, **options)
-    to_spectrum = torchaudio.transforms.InverseMelScale(n_stft=513, driver="gelsd", **options)
+
+    def __init__(self) -> None:
+        self.options = dict(sample_rate=RATE, n_mels=80, f_max=RATE / 2, norm="slaney", mel_scale="slaney")
+        self.to_mel = torchaudio.transforms.MelSpectrogram(n_fft=1024, hop_length=256, power=1, **self.options)
+        order, place = torch.arange(1, 14)[:, None], (torch.arange(80) + 0.5)[None]
+        self.cosines = torch.cos(order * place * math.pi / 80) * 2 / 80
+        self.distances: list[float] = []
+        self.distortions: list[float] = []
+
+    def add(self, one: torch.Tensor, other: torch.Tensor) -> None:
+        first, second = self.to_mel(one), self.to_mel(other)
+        frames = min(first.shape[1], second.shape[1])
+        apart = first[:, :frames].clamp_min(1e-5).log() - second[:, :frames].clamp_min(1e-5).log()
+        self.distances.append(apart.abs().mean().item())
+        self.distortions.append((10 / math.log(10) * (2 * (self.cosines @ apart).square().sum(0)).sqrt()).mean().item())
+
+    def words(self) -> str:
+        count = max(1, len(self.distances))
+        return f"mel_distance {sum(self.distances) / count:.4g}, mcd_db {sum(self.distortions) / count:.4g}"
+
+
+def griffin_lim_row(recordings: pathlib.Path, most: int) -> str:
+    apart = Apart()
+    to_spectrum = torchaudio.transforms.InverseMelScale(n_stft=513, driver="gelsd", **apart.options)
     to_wave = torchaudio.transforms.GriffinLim(n_fft=1024, hop_length=256, power=1, n_iter=60)
-    order, place = torch.arange(1, 14)[:, None], (torch.arange(80) + 0.5)[None]
-    cosines = torch.cos(order * place * math.pi / 80) * 2 / 80
-    distances, distortions = [], []
     for path, _ in read_set(recordings, most):
         wave = load(path, RATE)
-        mel = to_mel(wave)
-        back = to_mel(to_wave(to_spectrum(mel)))
-        frames = min(mel.shape[1], back.shape[1])
-        apart = mel[:, :frames].clamp_min(1e-5).log() - back[:, :frames].clamp_min(1e-5).log()
-        distances.append(apart.abs().mean().item())
-        distortions.append((10 / math.log(10) * (2 * (cosines @ apart).square().sum(0)).sqrt()).mean().item())
-    count = len(distances)
-    return (f"\nGriffin-Lim (60 rounds) of the mels of {count} recordings: mel_distance {sum(distances) / count:.4g}, "
-            f"mcd_db {sum(distortions) / count:.4g}.")
+        apart.add(wave, to_wave(to_spectrum(apart.to_mel(wave))))
+    return f"\nGriffin-Lim (60 rounds) of the mels of {len(apart.distances)} recordings: {apart.words()}."
+
+
+def copies_row(samples: pathlib.Path) -> str:
+    """The decoder's copies of validation clips, and Griffin-Lim of the same clips' mels."""
+    steps = sorted(samples.glob("step-*"), key=lambda folder: int(folder.name[5:]))
+    decoder, griffin_lim = Apart(), Apart()
+    for recorded in sorted(steps[-1].glob("*_recording.wav")) if steps else []:
+        recording = load(recorded, RATE)
+        for kind, apart in (("decoder", decoder), ("griffin_lim", griffin_lim)):
+            made = recorded.with_name(recorded.name.replace("_recording", f"_{kind}"))
+            if made.exists():
+                apart.add(recording, load(made, RATE))
+    if not decoder.distances:
+        return "\nThe decoder's run has no samples."
+    return (f"\nCopies of {len(decoder.distances)} clips that were heard behind {steps[-1].name}: the decoder "
+            f"{decoder.words()}; Griffin-Lim of the same clips' mels {griffin_lim.words()}.")
 
 
 def main() -> int:
@@ -77,6 +104,8 @@ def main() -> int:
     print("| stage | on the validation clips | first | best | last |\n|---|---|---|---|---|")
     for file in files:
         print("\n".join(stage_rows(file)) or f"| {file.parent.name} | no validation yet | | | |")
+    if (options.run / "decoder").exists():
+        print(copies_row(options.run / "decoder" / "samples"))
     if options.recordings:
         print(griffin_lim_row(options.recordings, options.most))
     return 0

@@ -64,7 +64,8 @@ RunState parse_state(const fs::path& path) {
 // A `latest` that leads nowhere counts: the run it belonged to is damaged, not new.
 bool has_latest(const fs::path& run) {
   std::error_code ignored;
-  return fs::symlink_status(run / "latest", ignored).type() != fs::file_type::not_found;
+  const fs::file_type type = fs::symlink_status(run / "latest", ignored).type();
+  return type != fs::file_type::not_found && type != fs::file_type::none;
 }
 
 NamedTensors to_list(SafetensorsFile file) {
@@ -112,8 +113,10 @@ void RunFolder::save(const Checkpoint& checkpoint, bool is_best, int64_t keep) c
     write_safetensors(draft.path() / "buffers.safetensors", checkpoint.buffers);
   write_file_atomically(draft.path() / "state.json", format_state(checkpoint.state));
   draft.commit();
-  point_link(path_ / "latest", name);
+  // In this order: a run that is killed in between goes on from the checkpoint before, and finds
+  // this one again.
   if (is_best) point_link(path_ / "best", name);
+  point_link(path_ / "latest", name);
   remove_old(keep);
 }
 
@@ -137,6 +140,8 @@ void RunFolder::remove_leftovers() const {
     if (name.starts_with("step-")) FolderDraft::remove_leftovers(entry.path());
     if (name.starts_with("bad-step-")) remove_leftovers_unless_used(entry.path());
   }
+  for (const auto& entry : fs::directory_iterator(path_ / "samples", ignored))
+    FolderDraft::remove_leftovers(entry.path());
 }
 
 std::optional<RunState> RunFolder::latest_state() const {

@@ -14,6 +14,7 @@
 #include "cli/generate_view.h"
 #include "cli/session.h"
 #include "config/schema.h"
+#include "device/torch_errors.h"
 #include "generate/music_jobs.h"
 #include "models/musicgen/music_sound.h"
 #include "models/musicgen/musicgen.h"
@@ -141,7 +142,7 @@ int generate_many(const GenerateRequest& request, const GeneratePlan& plan) {
     const bool stopped = error.kind() == ErrorKind::interrupted;
     end.progress = view.last();
     end.state = stopped ? "stopped" : "failed";
-    end.state_words = end.state + ": " + explain(error).sentence;
+    end.state_words = end.state + ": " + explain_with_torch(error).sentence;
     write_music_report(request, plan, end, timeline);
     rethrow_as_signal(error);
   }

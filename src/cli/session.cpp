@@ -37,14 +37,18 @@ bool chooses_preset_itself(const Arguments& arguments) {
 
 }  // namespace
 
-Resolved resolve_settings(const Arguments& arguments) {
+ResolveRequest settings_request(const Arguments& arguments) {
   ResolveRequest request;
   request.preset = arguments.value("--preset");
   request.config_file = arguments.value("--config");
   request.flags = arguments.settings;
   request.overrides = arguments.rest;
   if (chooses_preset_itself(arguments)) request.gpu_name = first_gpu_name(arguments);
-  Resolved resolved = resolve(request);
+  return request;
+}
+
+Resolved resolve_settings(const Arguments& arguments) {
+  Resolved resolved = resolve(settings_request(arguments));
   for (const std::string& notice : resolved.notices) log_info("note: {}", notice);
   return resolved;
 }

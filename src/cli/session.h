@@ -9,10 +9,9 @@
 
 namespace tandem {
 
-// Settings from all their sources; notices are logged. Prints them and returns true in `printed`
-// for
-// --print-config.
+// Settings from all their sources; notices are logged.
 Resolved resolve_settings(const Arguments& arguments);
+ResolveRequest settings_request(const Arguments& arguments);
 
 // --simulate-gpus, --split-gpu and TANDEM_SIMULATE_GPUS, without settings.
 DeviceRequest device_request(const Arguments& arguments);

@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <set>
+#include <map>
 
 #include "cli/command.h"
 #include "cli/session.h"
+#include "cli/stage_settings.h"
 #include "cli/train_view.h"
 #include "cli/train_watch.h"
 #include "config/levels.h"
@@ -41,35 +42,39 @@ void run_one(const Config& config, const TrainOptions& options) {
   view.print_end();
 }
 
-// All of them are in the run's config.yaml; these are what makes it this run.
-void show_settings(const Resolved& resolved) {
-  log_info("{}", describe_level(resolved));
-  for (const ChangedSetting& changed : changed_settings(resolved))
-    log_info("  {:<36} {:<24} {}", changed.key, changed.value, changed.where);
+// By stage: "data.batch_size=64", of the settings that are not those of the whole.
+std::vector<std::pair<std::string, std::string>> own_settings(const StageSettings& settings) {
+  std::vector<std::pair<std::string, std::string>> all;
+  std::map<std::string, std::string> whole;
+  for (const ChangedSetting& changed : changed_settings(settings.whole))
+    whole[changed.key] = changed.value;
+  for (const std::string& stage : voice_stages()) {
+    const auto own = settings.of_stage.find(stage);
+    if (own == settings.of_stage.end()) continue;
+    for (const ChangedSetting& changed : changed_settings(own->second))
+      if (const auto same = whole.find(changed.key);
+          same == whole.end() || same->second != changed.value)
+        all.emplace_back(stage, changed.key + "=" + changed.value);
+  }
+  return all;
 }
 
-// Data that can only be speech asks for a voice where no stage was named.
-void choose_stage(Resolved& resolved) {
-  namespace fs = std::filesystem;
-  Source& source = resolved.sources["training.stage"];
-  if (source.layer != Source::Layer::standard || !resolved.config.data.train_data) return;
-  const fs::path data = *resolved.config.data.train_data;
-  std::error_code ignored;
-  const std::set<std::string> of_speech = {".index", ".csv", ".tsv", ".jsonl", ".tar"};
-  if (!fs::is_directory(data, ignored) && !of_speech.contains(data.extension().string())) return;
-  const bool pretrained = resolved.config.model.pretrained.has_value();
-  resolved.config.training.stage = pretrained ? "gpt" : "all";
-  source = {Source::Layer::preset, pretrained ? "speech and a pretrained model" : "speech"};
-  log_info("stage {}, as the data is {}; --stage names another", resolved.config.training.stage,
-           source.where);
+// All of them are in the run's config.yaml; these are what makes it this run.
+void show_settings(const StageSettings& settings) {
+  log_info("{}", describe_level(settings.whole));
+  for (const ChangedSetting& changed : changed_settings(settings.whole))
+    log_info("  {:<36} {:<24} {}", changed.key, changed.value, changed.where);
+  for (const auto& [stage, line] : own_settings(settings)) log_info("  {}:{}", stage, line);
 }
 
 int run_train(const Arguments& arguments) {
   if (asks_to_watch(arguments)) return run_watch(arguments);
-  Resolved resolved = resolve_settings(arguments);
-  choose_stage(resolved);
+  const StageSettings settings = resolve_stage_settings(arguments);
+  const Resolved& resolved = settings.whole;
   if (arguments.has("--print-config")) {
     print(print_config(resolved));
+    for (const auto& [stage, line] : own_settings(settings))
+      print("# " + stage + ":" + line + "\n");
     return 0;
   }
   configure_or_stop(device_request(arguments, resolved.config));
@@ -78,16 +83,21 @@ int run_train(const Arguments& arguments) {
     return 0;
   }
   catch_stop_signals();
-  show_settings(resolved);
+  show_settings(settings);
   const bool fresh = arguments.has("--fresh");
-  const std::vector<Config> runs = runs_of(resolved.config, fresh);
+  StageConfigs own;
+  for (const auto& [stage, its] : settings.of_stage) own[stage] = its.config;
+  const std::vector<Config> runs = runs_of(resolved.config, fresh, own);
   for (const Config& run : runs) {
     if (runs.size() > 1) log_info("stage {}", run.training.stage);
+    const auto its = settings.of_stage.find(run.training.stage);
     TrainOptions options{.fresh = fresh && runs.size() == 1,
-                         .resolved_config_yaml = print_config(resolved)};
+                         .resolved_config_yaml =
+                             print_config(its == settings.of_stage.end() ? resolved : its->second)};
     if (fresh)
       options.goes_on_with = "the same command with that --checkpoint-dir, without --fresh";
     options.asked_fresh = fresh;
+    if (fresh && &run == &runs.front()) options.begins_with = "the same command begins it";
     if (runs.size() > 1) {
       options.alone_with = " --stage " + run.training.stage;
       if (run.model.pretrained)
@@ -123,7 +133,9 @@ Command train_command() {
           "Rerunning the same command goes on from the last checkpoint. Ctrl-C saves one first.\n"
           "Stages: dvae (sound to codes), gpt (text to codes), decoder (codes to sound), all "
           "three\n"
-          "one after another (all), and bytes (a small GPT on the bytes of a text).\n\n"
+          "one after another (all), and bytes (a small GPT on the bytes of a text). Settings of "
+          "one\n"
+          "of three: gpt:data.batch_size=64.\n\n"
           "  tandem train --stage gpt --pretrained xtts_v2 --train-data corpus/ --val-data val/\n"
           "  tandem train --stage all --model-size small --train-data corpus/ --max-steps 5000\n"
           "  tandem train --train-data book.txt --data-gpu 0 --model-gpu 1 --dry-run\n"

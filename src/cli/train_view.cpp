@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/registry.h"
+#include "device/torch_errors.h"
 #include "observe/report.h"
 #include "observe/sample_files.h"
 #include "observe/step_line.h"
@@ -45,7 +46,7 @@ TrainResult TrainView::show(const std::function<TrainResult(const TrainHooks&)>&
     server_.reset();
     return result;
   } catch (const std::exception& error) {
-    const Explanation why = explain(error);
+    const Explanation why = explain_with_torch(error);
     const bool told = why.kind == ErrorKind::interrupted || why.kind == ErrorKind::terminated;
     close(told ? "stop" : "fail", why.sentence);
     server_.reset();

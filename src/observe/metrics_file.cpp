@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "observe/run_events.h"
 #include "tandem/error.h"
@@ -32,7 +33,9 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t first_step) 
     for (const std::string& line : split(read_file(path), '\n')) {
       const auto json = nlohmann::json::parse(line, nullptr, false);
       const bool whole = json.is_object() && json.contains("step") && json["step"].is_number();
-      if (whole && json["step"].get<int64_t>() <= first_step) kept += line + "\n";
+      if (!whole || json["step"].get<int64_t>() > first_step) continue;
+      kept += line + "\n";
+      if (json.value("split", "") == "val") last_validation_ = json["step"].get<int64_t>();
     }
     write_file_atomically(path, kept);
   }
@@ -41,6 +44,8 @@ MetricsFile::MetricsFile(const std::filesystem::path& path, int64_t first_step) 
 }
 
 void MetricsFile::add(const StepReport& report) {
+  // What failed behind a validation was made up for, and with it the validation.
+  if (report.validation && std::exchange(last_validation_, report.step) == report.step) return;
   Json json = {
       {"step", report.step}, {"split", report.validation ? "val" : "train"}, {"loss", report.loss}};
   if (!report.validation) {
@@ -50,6 +55,7 @@ void MetricsFile::add(const StepReport& report) {
     json["wait_share"] = report.wait_share;
     add_measured(json, report);
   }
+  if (report.best) json["best"] = true;
   for (const auto& [name, value] : report.terms) json["terms"][name] = value;
   json["time"] = seconds_since_1970();
   file_ << json.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n" << std::flush;

@@ -23,6 +23,7 @@ class MetricsFile {
  private:
   std::filesystem::path path_;
   std::ofstream file_;
+  int64_t last_validation_ = -1;  // the step of the last one that stands in the file
 };
 
 }  // namespace tandem

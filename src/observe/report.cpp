@@ -57,11 +57,9 @@ std::vector<Tile> tiles_of(const RunRecord& run) {
   };
   if (const Curve* loss = run.curve("loss"))
     tiles.push_back({fmt::format("{:.4f}", smoothed(loss->values).back()), "training loss"});
-  if (const Curve* loss = run.curve("loss", true)) {
-    const auto best = std::ranges::min_element(loss->values);
-    const auto step = loss->steps[static_cast<size_t>(best - loss->values.begin())];
-    tiles.push_back({fmt::format("{:.4f}", *best), fmt::format("best validation, step {}", step)});
-  }
+  if (const auto& best = run.best.line())
+    tiles.push_back({fmt::format("{:.4f}", *best->value("loss")),
+                     fmt::format("best validation, step {}", best->step)});
   add_median("tokens_per_second", 1, "{:.0f}", "tokens a second");
   add_median("audio_seconds_per_second", 1, "{:.0f}", "seconds of sound a second");
   add_median("wait_share", 100, "{:.1f} %", "of a step waiting for data");

@@ -39,6 +39,7 @@ void add_curves(RunRecord& run, const std::string& metrics) {
   for (std::string text; std::getline(lines, text);) {
     const auto line = parse_metric_line(text);
     if (!line) continue;
+    run.best.take(*line);
     for (const auto& [name, value] : line->values)
       if (name != "loss" || line->skipped.empty()) add(*line, name, value, false);
     for (const auto& [name, value] : line->terms) add(*line, name, value, true);
@@ -64,12 +65,20 @@ std::optional<double> MetricLine::value(const std::string& name) const {
   return std::nullopt;
 }
 
+void BestValidation::take(const MetricLine& line) {
+  const auto loss = line.value("loss");
+  if (!line.validation || !loss) return;
+  const bool lower = !line_ || *loss < *line_->value("loss");
+  if (line.best || (lower && !(line_ && line_->best))) line_ = line;
+}
+
 std::optional<MetricLine> parse_metric_line(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("step") || !json["step"].is_number()) return std::nullopt;
   MetricLine line{.step = json["step"].get<int64_t>()};
   for (const auto& [key, value] : json.items()) {
     if (key == "split") line.validation = value == "val";
+    if (key == "best") line.best = value == true;
     if (key == "skipped" && value.is_string()) line.skipped = value.get<std::string>();
     if (key == "time" && value.is_number()) line.time = value.get<double>();
     if (key == "step" || key == "time" || !value.is_number()) continue;

@@ -25,17 +25,30 @@ struct Curve {
 struct MetricLine {
   int64_t step = 0;
   bool validation = false;
-  double time = 0;  // seconds since 1970; 0: not said
+  bool best = false;  // the run keeps its state as the best
+  double time = 0;    // seconds since 1970; 0: not said
   std::string skipped;
   std::vector<std::pair<std::string, double>> values, terms;  // finite ones
   std::optional<double> value(const std::string& name) const;
 };
 std::optional<MetricLine> parse_metric_line(const std::string& line);
 
+// The validation whose state a run keeps as `best`: the last it said so of. A run of an earlier
+// version did not: then the lowest.
+class BestValidation {
+ public:
+  void take(const MetricLine& line);
+  const std::optional<MetricLine>& line() const { return line_; }
+
+ private:
+  std::optional<MetricLine> line_;
+};
+
 struct RunRecord {
   std::filesystem::path folder;
   std::string settings;  // config.yaml
   std::vector<Curve> curves;
+  BestValidation best;
   std::vector<RunEvent> events;
   std::vector<TimelineReading> timeline;
   int64_t last_step = 0, total_steps = 0;

@@ -71,7 +71,7 @@ bool RunWatch::read() {
   if (metrics.anew) {
     last_.reset();
     last_validation_.reset();
-    best_validation_.reset();
+    best_validation_ = {};
     recent_.clear();
   }
   for (const std::string& line : metrics.lines)
@@ -94,7 +94,7 @@ bool RunWatch::read() {
 void RunWatch::take(const MetricLine& line) {
   if (line.validation) {
     last_validation_ = line;
-    if (!best_validation_ || loss_of(line) < loss_of(*best_validation_)) best_validation_ = line;
+    best_validation_.take(line);
     return;
   }
   last_ = line;
@@ -159,10 +159,10 @@ std::string RunWatch::state() const {
   std::string text =
       fmt::format("run         {}\nstate       {}\n", folder_.string(), standing().words);
   text += fmt::format("last step   {}\n", line());
-  if (last_validation_ && best_validation_) {
-    text += fmt::format("validation  {:.4f} after step {}, best {:.4f} after step {}\n",
-                        loss_of(*last_validation_), last_validation_->step,
-                        loss_of(*best_validation_), best_validation_->step);
+  if (const auto& best = best_validation_.line(); best && last_validation_) {
+    text +=
+        fmt::format("validation  {:.4f} after step {}, best {:.4f} after step {}\n",
+                    loss_of(*last_validation_), last_validation_->step, loss_of(*best), best->step);
   }
   for (const DeviceSummary& device : summarise(timeline_))
     text += fmt::format("device      {}\n", to_string(device));

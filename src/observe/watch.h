@@ -60,7 +60,8 @@ class RunWatch {
 
   std::filesystem::path folder_;
   GrowingFile metrics_, event_lines_, timeline_lines_;
-  std::optional<MetricLine> last_, last_validation_, best_validation_;
+  std::optional<MetricLine> last_, last_validation_;
+  BestValidation best_validation_;
   std::deque<std::pair<int64_t, double>> recent_;  // steps and their times
   std::vector<RunEvent> events_;
   std::vector<TimelineReading> timeline_;

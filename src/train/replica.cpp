@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "data/feed/batch_rows.h"
 #include "device/device_scope.h"
 #include "device/logical_device.h"
+#include "device/torch_errors.h"
 #include "nn/checksum.h"
 #include "tandem/config.h"
 #include "tandem/error.h"
@@ -22,9 +24,7 @@ namespace {
 constexpr size_t gradient_bucket_bytes = size_t{25} << 20;
 
 bool says_out_of_memory(const std::exception& error) {
-  if (const auto* ours = dynamic_cast<const Error*>(&error))
-    return ours->kind() == ErrorKind::memory;
-  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr;
+  return explain_with_torch(error).kind == ErrorKind::memory;
 }
 }  // namespace
 
@@ -188,6 +188,7 @@ at::Tensor Replica::finish(at::Tensor terms, std::vector<at::Tensor> outcomes) {
 at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
                                   const StepRequest& request) {
   const int64_t rows = batch.fields.empty() ? 0 : batch.fields.front().size(0);
+  const bool first_batch = values_.first;
   StepRequest asked = request;
   for (;;) {
     const int64_t parts = std::clamp<int64_t>(divisions_, 1, std::max<int64_t>(rows, 1));
@@ -205,7 +206,7 @@ at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
       if (!says_out_of_memory(error) || parts >= rows) throw;
     }
     asked.out_of_memory = false;
-    const bool given_up = forget_pass(phase);
+    const bool given_up = forget_pass(phase, first_batch, last);
     gave_up_ = gave_up_ || given_up;
     const bool first_time = divisions_ == 1;
     divisions_ = parts * 2;
@@ -213,27 +214,30 @@ at::Tensor Replica::add_gradients(size_t phase, const Batch& batch, bool last,
       log_warning(
           "{} ran out of memory: batches are worked on in {} parts from now on; the "
           "effective batch stays{}",
-          device_.name(), divisions(),
-          given_up ? ", but this step is left out"
-          : config_.gradient_accumulation_steps > 1
-              ? ", but this step may lack some of its accumulated batches"
-              : "");
+          device_.name(), divisions(), given_up ? ", but this step is left out" : "");
     }
     if (given_up)
       return at::zeros({static_cast<int64_t>(learner_->terms().size())}, values_.scale.options());
   }
 }
 
-// What a pass that broke off had added must not count; earlier batches of this step are lost. True:
-// its gradients are on their way already, and the step is left out.
-bool Replica::forget_pass(size_t phase) {
+// What a pass that broke off had added must not count. True: it cannot be told from what earlier
+// batches of the step had added, or is on its way to other replicas already; the step is left out.
+bool Replica::forget_pass(size_t phase, bool first_batch, bool last_batch) {
   const at::NoGradGuard no_grad;
   graphs_.forget();
   for (const at::Tensor& sums : learner_->sums()) at::Tensor(sums).zero_();
   GradientReducer* reducer = phases_[phase].reducer.get();
   if (reducer && reducer->break_off()) return true;
-  for (at::Tensor gradients : phases_[phase].store->gradients()) gradients.zero_();
-  return false;
+  if (first_batch) {
+    for (at::Tensor gradients : phases_[phase].store->gradients()) gradients.zero_();
+    return false;
+  }
+  // The tensors, not the runs they lie in: what is between them is never written again.
+  for (const TrainedView& view : phases_[phase].store->views())
+    at::Tensor(view.gradient).fill_(NAN);
+  if (reducer && last_batch) reducer->finish();
+  return true;
 }
 
 at::Tensor Replica::add_part(size_t phase, const Batch& batch, bool last,

@@ -88,7 +88,7 @@ class Replica {
     double learning_rate = 1;
   };
   at::Tensor add_gradients(size_t phase, const Batch& batch, bool last, const StepRequest& request);
-  bool forget_pass(size_t phase);
+  bool forget_pass(size_t phase, bool first_batch, bool last_batch);
   at::Tensor add_part(size_t phase, const Batch& batch, bool last, const StepRequest& request);
   at::Tensor update(size_t phase);
   at::Tensor finish(at::Tensor terms, std::vector<at::Tensor> outcomes);

@@ -1,6 +1,7 @@
 // What of a replica goes into a checkpoint, and back.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <set>
 
 #include "device/device_scope.h"
@@ -76,7 +77,16 @@ void Replica::load(const Checkpoint& checkpoint) {
                       of(checkpoint.average, store, {""}), "the checkpoint");
   }
   copy_by_name(checkpoint.buffers, learner_->buffers(), "buffers.safetensors");
-  copy_by_name(checkpoint.optimizer, rest(), "optimizer.safetensors");
+  NamedTensors wanted = rest();
+  // A run in another precision had no scale; it begins at its first one.
+  const auto is_there = [&](const std::string& name) {
+    return std::ranges::any_of(checkpoint.optimizer,
+                               [&](const auto& entry) { return entry.first == name; });
+  };
+  std::erase_if(wanted, [&](const auto& entry) {
+    return entry.first.starts_with("loss_scale") && !is_there(entry.first);
+  });
+  copy_by_name(checkpoint.optimizer, wanted, "optimizer.safetensors");
 }
 
 }  // namespace tandem

@@ -54,6 +54,7 @@ class Stage {
 
   // Tokens (places, frames) and seconds of sound a batch holds on average: for tok/s and the plan.
   virtual double tokens_a_batch() const = 0;
+  virtual const char* token_name() const { return "tokens"; }
   virtual double seconds_a_batch() const { return 0; }
 
   // What must be the same for a checkpoint to be continued, in words: "vocabulary=6681 clips=620".

@@ -6,6 +6,7 @@
 
 #include "device/device_scope.h"
 #include "device/registry.h"
+#include "device/torch_errors.h"
 #include "tandem/error.h"
 #include "train/train_worker.h"
 #include "util/atomic_file.h"
@@ -36,7 +37,7 @@ void TrainRun::alone(int rank, const std::function<void()>& work) {
   alone_changed_.wait(lock, [&] { return alone_done_ > mine || alone_failed_; });
   if (alone_done_ == mine)
     throw Error(ErrorKind::peer, fmt::format("rank 0 failed, and rank {} cannot go on", rank));
-  mine = alone_done_;
+  ++mine;  // no more than that: rank 0 may be at the next already
 }
 
 // Whoever asks a run to stop waits for it: validation and samples are left for the run that goes
@@ -46,25 +47,33 @@ bool TrainRun::check(Worker& worker, int64_t step, bool last, bool saves) {
   const bool validates = (due(config_.training.val_step, step) || last) && stage_->validation() &&
                          stage_->validation_batches() > 0;
   const bool samples = (due(config_.observe.sample_step, step) || last) && hooks_.on_sample;
+  const RunState before = worker.rank == 0 ? state_ : RunState();
   worker.best = false;
   try {
     worker.owes_checks =
         stopping && !time_is_up_ ? validates || samples : validates && !validate(worker, step);
     if (samples && !worker.owes_checks) make_samples(worker, step);
   } catch (...) {
-    keep_step(worker, step);
+    keep_step(worker, step, before);
     throw;
   }
   worker.finished = !worker.owes_checks && (last || worker.early_stop.should_stop());
   const bool ends = stopping || worker.owes_checks || worker.finished;
-  if (saves || ends || worker.best || due(config_.training.save_step, step)) save(worker, step);
+  if (saves || ends || worker.best || due(config_.training.save_step, step)) {
+    // The one before must be on the disk first, and a slow one takes longer than a collective
+    // waits.
+    alone(worker.rank, [&] { writer_.wait(); });
+    save(worker, step);
+  }
   return !ends;
 }
 
-// What was trained is not lost with a validation that failed; the run that goes on begins with it.
-void TrainRun::keep_step(Worker& worker, int64_t step) {
+// What was trained is not lost with a validation that failed; the run that goes on begins with it,
+// and with what was known before it.
+void TrainRun::keep_step(Worker& worker, int64_t step, const RunState& before) {
   try {
     if (worker.rank != 0 || !worker.replica.take_own_weights()) return;
+    state_ = before;
     worker.best = worker.finished = false;
     worker.owes_checks = true;
     save(worker, step);
@@ -139,8 +148,11 @@ bool TrainRun::validate(Worker& worker, int64_t step) {
              stopping.waited, step);
   }
   if (!hooks_.on_step) return true;
-  StepReport report{
-      .step = step, .total_steps = total_steps_, .validation = true, .loss = values[0]};
+  StepReport report{.step = step,
+                    .total_steps = total_steps_,
+                    .validation = true,
+                    .best = worker.best,
+                    .loss = values[0]};
   for (size_t i = 1; i < names.size(); ++i) report.terms.emplace_back(names[i], values[i]);
   for (const auto& term : worker.replica.learner().read_tally(tally.to(at::kCPU)))
     report.terms.push_back(term);
@@ -160,7 +172,15 @@ void TrainRun::make_samples(Worker& worker, int64_t step) {
   alone(worker.rank, [&] {
     folder_must_be_there();
     at::NoGradGuard no_grad;
-    for (const Sample& sample : stage_->samples(worker.replica.learner())) {
+    std::vector<Sample> samples;
+    try {
+      samples = stage_->samples(worker.replica.learner());
+    } catch (const std::exception& error) {
+      const Explanation why = explain_with_torch(error);
+      if (why.kind != ErrorKind::memory) throw;
+      log_warning("no samples of step {}: {}", step, why.sentence);
+    }
+    for (const Sample& sample : samples) {
       SampleReport report{
           .step = step, .name = sample.name, .rate = sample.rate, .text = sample.text};
       const auto numbers = [](const at::Tensor& tensor) {
@@ -257,10 +277,11 @@ void TrainRun::write_dump(Worker& worker, int64_t step) {
         clips.push_back(clip);
     if (!clips.empty()) write_file_atomically(folder / "clips.txt", join(clips, "\n") + "\n");
     log_warning(
-        "`{}` begins at step {}{}: the same command{} with{} --checkpoint-dir {}{}",
+        "`{}` begins at step {}{}: the same command{} with{} --checkpoint-dir {}{}{}",
         folder.string(), step, clips.empty() ? "" : ", and lists its clips in clips.txt",
         options_.asked_fresh ? ", without --fresh," : "", options_.alone_with,
         shell_word(folder.string()),
+        config_.training.fp8_products ? " training.fp8_products=false" : "",
         config_.training.enable_eager_debug
             ? " takes it again"
             : " training.enable_eager_debug=true names the first tensor that is not a number");

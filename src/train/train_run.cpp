@@ -23,16 +23,6 @@
 namespace tandem {
 namespace {
 
-bool is_numeric(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error.kind() == ErrorKind::numeric;
-  } catch (...) {
-    return false;
-  }
-}
-
 // Without the paths, which say where things are, not what they are: that the stages know.
 std::string_view without_paths(std::string_view fingerprint) {
   return fingerprint.substr(0, fingerprint.find(" data="));
@@ -87,7 +77,8 @@ int64_t steps_of_epochs(int64_t epochs, int64_t batches, int64_t accumulation) {
 }
 
 void check_words(const RunChoice& choice, const std::string& file, const std::string& now) {
-  if (!choice.resumes || !std::filesystem::exists(choice.path / file)) return;
+  std::error_code ignored;
+  if (!choice.resumes || !std::filesystem::exists(choice.path / file, ignored)) return;
   const std::string before = trim(read_file(choice.path / file));
   if (!contradict(before, now)) return;
   throw Error(ErrorKind::config,
@@ -101,11 +92,12 @@ void check_words(const RunChoice& choice, const std::string& file, const std::st
 // A folder that is not there is made, and what was made is removed again.
 void check_can_be_made(std::filesystem::path folder) {
   std::vector<std::filesystem::path> made;
-  for (; !folder.empty() && !std::filesystem::exists(folder); folder = folder.parent_path())
-    made.push_back(folder);
-  if (made.empty()) return;
-  make_folder(made.front());
   std::error_code ignored;
+  for (; !folder.empty() && !std::filesystem::exists(folder, ignored);
+       folder = folder.parent_path())
+    made.push_back(folder);
+  if (made.empty()) return check_may_write(folder);
+  make_folder(made.front());
   for (const std::filesystem::path& one : made) std::filesystem::remove(one, ignored);
 }
 
@@ -140,8 +132,7 @@ TrainRun::TrainRun(const Config& config, const TrainHooks& hooks, const TrainOpt
 }
 
 TrainResult TrainRun::run() {
-  throw_if_stopped("before a step was taken",
-                   options_.asked_fresh ? "the same command begins it" : "");
+  throw_if_stopped("before a step was taken", options_.begins_with);
   const std::string fingerprint = run_fingerprint(config_);
   const RunChoice choice =
       choose_run_folder(config_.paths.checkpoint_dir, options_.fresh, fingerprint);
@@ -169,7 +160,11 @@ TrainResult TrainRun::run() {
   for (const auto& [file, words] : fingerprints_)
     write_file_atomically(folder_.path() / file, words + "\n");
   announce_step(plan_, config_);
-  if (config_.training.stage != "bytes") announce_loading(config_.data);
+  if (config_.training.stage != "bytes") {
+    announce_loading(config_.data);
+  } else if (config_.data.val_data) {
+    log_warning("data.val_data changes nothing: the bytes stage holds out a tenth of its data");
+  }
   result_.folder = folder_.path().string();
   result_.first_step = result_.last_step = state_.step;
   result_.last_loss = state_.last_loss;
@@ -182,6 +177,7 @@ TrainResult TrainRun::run() {
       log_info("nothing to do: `{}` {}", result_.folder, has);
     } else {
       log_info("`{}` {}, but was stopped before its model was written", result_.folder, has);
+      if (hooks_.on_start) hooks_.on_start(result_.folder, state_.step, total_steps_);
       write_model();
     }
     return result_;
@@ -193,8 +189,7 @@ TrainResult TrainRun::run() {
   start_feed();
   run_threads();
   if (hooks_.on_feed) hooks_.on_feed({});
-  feed_.reset();
-  validation_feed_.reset();
+  drop_feeds();
   for (const auto& device : DeviceRegistry::get().gpus()) {
     result_.devices[device->name()] = {.operations = device->operations().total(),
                                        .peak_bytes = device->memory().peak(),
@@ -260,6 +255,11 @@ void TrainRun::show_plan() {
   PlanRows rows = plan_rows(plan_, config_, replicas_.front()->bytes_by_part());
   for (const auto& fact : stage_->facts()) rows.push_back(fact);
   const int64_t batches = stage_->batches_an_epoch(), each = plan_.accumulation;
+  if (const double seconds = stage_->seconds_a_batch(); seconds > 0)
+    rows.emplace_back("a step takes",
+                      fmt::format("{:.0f} {}, {:.1f} s of sound on average",
+                                  stage_->tokens_a_batch() * static_cast<double>(each),
+                                  stage_->token_name(), seconds * static_cast<double>(each)));
   rows.emplace_back("steps an epoch", batches % each == 0
                                           ? fmt::format("{}", batches / each)
                                           : fmt::format("{:.2f}", static_cast<double>(batches) /
@@ -329,6 +329,7 @@ void TrainRun::create_replicas() {
                 devices.front()->name());
   if (config_.training.enable_memory_isolation) memory_ = std::make_unique<MemoryWatch>(watched);
   failures_.resize(replicas_.size());
+  waits_since_ = std::vector<std::atomic<double>>(replicas_.size());
   alone_seen_.resize(replicas_.size());
 }
 
@@ -343,7 +344,10 @@ void TrainRun::start_feed() {
   options.first_batch = state_.next_batch;
   options.end_batch = total_steps_ * plan_.accumulation;
   options.capacity = plan_.queue_capacity;
-  feed_ = std::make_unique<Feed>(stage_->batches(),
+  if (fault_ && fault_->at_data())
+    faulty_batches_ =
+        std::make_unique<FaultyBatches>(stage_->batches(), *fault_, plan_.accumulation);
+  feed_ = std::make_unique<Feed>(faulty_batches_ ? *faulty_batches_ : stage_->batches(),
                                  DeviceRegistry::get().find(plan_.strategy.data_device),
                                  model_devices(), options);
   if (hooks_.on_feed) {
@@ -365,49 +369,6 @@ void TrainRun::start_feed() {
   const size_t ready = feed_->wait_until_full(std::chrono::duration<double>(limit));
   say(fmt::format("✅ Model training starting now ({}/{} batches ready after {:.1f}s)", ready,
                   feed_->capacity(), seconds_since(start)));
-}
-
-void TrainRun::run_threads() {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < replica_count(); ++rank) {
-    threads.emplace_back([this, rank] {
-      const auto at_rank = static_cast<size_t>(rank);
-      try {
-        work(rank);
-      } catch (...) {
-        failures_[at_rank] = std::current_exception();
-        // Numbers that are none all ranks see themselves. Else the others need not wait: not for
-        // the timeout of a collective, nor for batches that our full queue holds up.
-        const bool alone_failed = !is_numeric(failures_[at_rank]);
-        {
-          const std::lock_guard lock(alone_mutex_);
-          alone_failed_ = alone_failed_ || rank == 0;
-          alone_changed_.notify_all();
-          if (!alone_failed) return;
-          rank_failed_ = true;
-          if (validation_feed_) validation_feed_->stop();
-        }
-        if (!groups_.empty()) groups_[at_rank].reset();
-        feed_->stop();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-// The rank that failed on its own account, not one that only lost it.
-void TrainRun::throw_root_cause() const {
-  std::exception_ptr peer;
-  for (const std::exception_ptr& failure : failures_) {
-    if (!failure) continue;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::peer) throw;
-      if (!peer) peer = failure;
-    }
-  }
-  if (peer) std::rethrow_exception(peer);
 }
 
 }  // namespace tandem

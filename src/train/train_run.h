@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "checkpoint/run_folder.h"
@@ -44,6 +45,8 @@ class TrainRun {
  public:
   TrainRun(const Config& config, const TrainHooks& hooks, const TrainOptions& options);
   TrainResult run();
+  // A thread hangs that uses this object: it must not be destroyed.
+  bool left_behind() const { return left_behind_; }
 
  private:
   void open_folder(const RunChoice& choice, const std::string& fingerprint);
@@ -52,6 +55,9 @@ class TrainRun {
   void show_plan();
   void start_feed();
   void run_threads();
+  void wait_for_threads(std::vector<std::thread>& threads);
+  void tell_stalls();
+  void drop_feeds();
   void finish();
   // `hint`: empty where the run goes on as its options say.
   void throw_if_stopped(const std::string& when, const std::string& hint = "") const;
@@ -78,7 +84,7 @@ class TrainRun {
   void check_numbers(Worker& worker, int64_t step, const std::optional<NanWatch::Found>& found);
   void check_replicas(int rank, int64_t step);
   void save(Worker& worker, int64_t step);
-  void keep_step(Worker& worker, int64_t step);
+  void keep_step(Worker& worker, int64_t step, const RunState& before);
   void folder_must_be_there() const;
   void write_dump(Worker& worker, int64_t step);
   std::vector<int64_t> divisions() const;  // by rank; empty: nobody's batches are cut
@@ -106,11 +112,19 @@ class TrainRun {
   std::vector<std::unique_ptr<Communicator>> groups_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::unique_ptr<MemoryWatch> memory_;
+  std::unique_ptr<BatchMaker> faulty_batches_;  // of TANDEM_FAULT
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<Feed> validation_feed_;  // while a validation runs
   CheckpointWriter writer_;
   std::vector<int64_t> told_divisions_;  // of which an event was made
+  // Below alone_mutex_: what each rank ended with, how many ended, and when the first failed.
   std::vector<std::exception_ptr> failures_;
+  size_t ended_ = 0;
+  std::optional<Clock::time_point> failed_;
+  bool left_behind_ = false;
+  // By rank: since when it waits for a batch, in seconds of this run; 0: it does not.
+  std::vector<std::atomic<double>> waits_since_;
+  bool stall_told_ = false;
   // Rank 0 writes it before it joins the step's all-reduce, the others read it after: all stop
   // together.
   std::atomic<int64_t> stop_after_{INT64_MAX};
@@ -118,7 +132,7 @@ class TrainRun {
   Clock::time_point started_ = Clock::now();
   double seconds_before_ = 0;  // of the runs this one continues
   std::atomic<bool> rank_failed_{false};
-  std::mutex alone_mutex_;
+  mutable std::mutex alone_mutex_;
   std::condition_variable alone_changed_;
   int64_t alone_done_ = 0;
   bool alone_failed_ = false;

@@ -40,7 +40,7 @@ void TrainRun::work(int rank) {
     worker.reader.drain();
   } catch (const Error& error) {
     if (rank == 0 && error.kind() == ErrorKind::numeric)
-      write_dump(worker, worker.guard.in_a_row() > 0 ? worker.guard.last_bad() : step);
+      write_dump(worker, worker.guard.ended() ? worker.guard.last_bad() : step);
     throw;
   }
 }
@@ -65,10 +65,7 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
                 fmt::format("fault on purpose at rank {}, step {}", rank, step));
   }
   if (is(FaultKind::slow)) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  if (is(FaultKind::hang)) {
-    const std::chrono::duration<double> longer(config_.training.collective_timeout + 2);
-    std::this_thread::sleep_for(longer);
-  }
+  if (is(FaultKind::hang)) hang();
   Stream& stream = worker.replica.device().compute_stream();
   TimedStep timed{.began = stream.record_time(), .ended = {}, .waits = {}};
   StepRequest request{.step = step,
@@ -78,7 +75,10 @@ bool TrainRun::take_step(Worker& worker, int64_t step) {
   request.batch = [&](int64_t) {
     worker.batch.reset();
     const Event asked = stream.record_time();
+    std::atomic<double>& since = waits_since_[static_cast<size_t>(rank)];
+    since = seconds_since(started_);
     std::optional<BatchLease> batch = feed_->next(rank);
+    since = 0;
     timed.waits.emplace_back(asked, stream.record_time());
     if (!batch && rank_failed_) throw Error(ErrorKind::peer, "another rank failed");
     if (!batch) throw Error(ErrorKind::internal, "the feed ended before the run did");

@@ -1,5 +1,7 @@
 #include "tandem/trainer.h"
 
+#include <memory>
+
 #include "device/device_scope.h"
 #include "device/registry.h"
 #include "train/plan.h"
@@ -9,8 +11,28 @@
 
 namespace tandem {
 
+namespace {
+
+// With all it refers to: where a thread of it hangs for good, it stays.
+struct WholeRun {
+  WholeRun(const Config& c, const TrainHooks& h, const TrainOptions& o)
+      : config(c), hooks(h), options(o), run(config, hooks, options) {}
+  const Config config;
+  const TrainHooks hooks;
+  const TrainOptions options;
+  TrainRun run;
+};
+
+}  // namespace
+
 TrainResult train(const Config& config, const TrainHooks& hooks, const TrainOptions& options) {
-  return TrainRun(config, hooks, options).run();
+  auto whole = std::make_unique<WholeRun>(config, hooks, options);
+  try {
+    return whole->run.run();
+  } catch (...) {
+    if (whole->run.left_behind()) whole.release();
+    throw;
+  }
 }
 
 std::string plan_training(const Config& config) {

@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* draft_mark = ".draft-";
+constexpr const char* aside_mark = ".aside-";  // what a draft takes the place of
 
 [[noreturn]] void fail(const char* doing, const fs::path& path, int error) {
   const char* hint =
@@ -95,6 +96,10 @@ void make_folder(const fs::path& path) {
   if (error) fail("make the folder", path, error.value());
 }
 
+void check_may_write(const fs::path& folder) {
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) fail("write into", folder, errno);
+}
+
 void sync_to_disk(const fs::path& path) {
   const Descriptor opened{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (opened.number < 0 || ::fsync(opened.number) != 0) fail("force to disk", path, errno);
@@ -138,8 +143,10 @@ void FolderDraft::commit() {
   if (fs::exists(place_)) {
     if (::renameat2(AT_FDCWD, draft_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) != 0) {
       if (errno != EINVAL && errno != ENOSYS) fail("put in place", place_, errno);
-      // A file system that cannot do that: in two steps, and a kill between them leaves the draft.
-      const fs::path aside = draft_.string() + "-old";
+      // A file system that cannot do that: in two steps; behind a kill between them
+      // remove_leftovers puts the old one back.
+      const fs::path aside = place_.parent_path() / (aside_mark + place_.filename().string());
+      remove_tree(aside);
       rename_into_place(place_, aside);
       rename_into_place(draft_, place_);
       remove_tree(aside);
@@ -155,7 +162,15 @@ void FolderDraft::commit() {
 void FolderDraft::remove_leftovers(const fs::path& parent) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
-    if (entry.path().filename().string().starts_with(draft_mark)) remove_tree(entry.path());
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(draft_mark)) remove_tree(entry.path());
+    if (!name.starts_with(aside_mark)) continue;
+    const fs::path place = parent / name.substr(std::string_view(aside_mark).size());
+    if (fs::exists(place, ignored)) {
+      remove_tree(entry.path());
+    } else {
+      fs::rename(entry.path(), place, ignored);
+    }
   }
 }
 

@@ -12,6 +12,8 @@ namespace tandem {
 std::string read_file(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 void make_folder(const std::filesystem::path& path);
+// That files can be made in `folder`, which is there.
+void check_may_write(const std::filesystem::path& folder);
 
 // Forces a file or folder to disk.
 void sync_to_disk(const std::filesystem::path& path);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "checkpoint/run_folder.h"
+#include "cli/voice_trainer.h"
 #include "support/program.h"
 #include "util/counted_random.h"
 
@@ -93,6 +94,39 @@ TEST(TrainKilledSoak, AlwaysHasALatestThatLoadsAndLeavesNoLitter) {
               (std::set<std::string>{"average.safetensors", "model.safetensors",
                                      "optimizer.safetensors", "state.json"}));
   }
+}
+
+// Of a voice: samples and the model are written as well.
+TEST(TrainKilledSoak, AVoiceLeavesNoLitterEither) {
+  const VoiceTrainer trainer;
+  const char* asked = std::getenv("TANDEM_KILLS");
+  const int kills = asked ? std::atoi(asked) : 3;
+  const std::vector<std::string> often = {"training.save_step=1", "training.val_step=2",
+                                          "observe.sample_step=1", "observe.sample_count=2"};
+  const auto words = [&](int64_t steps) {
+    std::vector<std::string> all = trainer.words(often);
+    all.insert(all.end(), {"--max-steps", std::to_string(steps)});
+    return all;
+  };
+  int64_t last = 0;
+  for (int i = 0; i < kills; ++i) {
+    // Every third comes to its end, and is killed near it.
+    Program program(words(i % 3 == 2 ? last + 2 : 1000000));
+    wait_until([&] { return saved_step(trainer.run()) > last; });
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(counted_below(300, 2, "kill", static_cast<uint64_t>(i), 0)));
+    program.signal(SIGKILL);
+    program.wait();
+    const auto checkpoint = RunFolder(trainer.run()).load_latest();
+    ASSERT_TRUE(checkpoint);
+    EXPECT_GT(checkpoint->state.step, last);
+    last = checkpoint->state.step;
+  }
+  const ProgramRun whole = run_program(words(last + 2));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  EXPECT_TRUE(std::filesystem::exists(trainer.run() + "/model/dvae.safetensors"));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(trainer.run()))
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path();
 }
 
 }  // namespace

@@ -32,19 +32,6 @@ TEST(TrainRefusals, WhatIsNotThereIsAFileError) {
   EXPECT_EQ(blocked.code, 4) << blocked.err;
 }
 
-TEST(TrainRefusals, ClipsTheModelCannotTakeAreData) {
-  const VoiceTrainer trainer;
-  trainer.expect_refused({"--stage", "dvae", "data.max_bad_share=0.1", "--train-data",
-                          trainer.corpus.folder.write("empty/metadata.csv", "")},
-                         3, "error: ");
-}
-
-TEST(TrainRefusals, OneClipIsNoTraining) {
-  const VoiceTrainer trainer;
-  const tests::SpeechFolder one(1);
-  trainer.expect_refused({"--train-data", one.index}, 3, "has one clip");
-}
-
 TEST(TrainRefusals, LowRankAdditionsTuneWhatWasTrained) {
   const VoiceTrainer trainer;
   trainer.expect_refused({"--stage", "all", "--lora-rank", "2"}, 1, "training.lora_rank is 2");
@@ -82,6 +69,16 @@ TEST(TrainRefusals, NothingIsPreparedForWhatCannotBe) {
     refused({"--val-data", (folder / "nowhere").string()}, 4);
     refused({"--checkpoint-dir", taken + "/run"}, 4);
   }
+}
+
+// Each would be met hours later, by the second of three stages.
+TEST(TrainRefusals, WhatTheSecondStageCannotDoIsSaidBeforeTheFirst) {
+  const VoiceTrainer trainer;
+  trainer.expect_refused({"--stage", "all", "training.fp8_products=true"}, 1,
+                         "training.fp8_products=true is for a Hopper GPU");
+  trainer.expect_refused({"--stage", "all", "data.language=xx", "observe.sample_count=2",
+                          "observe.sample_text=" + trainer.corpus.folder.write("s.txt", "Hello.")},
+                         3, "the language `xx` is not one of");
 }
 
 TEST(TrainRefusals, AVocabularyOfAnotherSizeIsNamed) {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/voice_trainer.h"
+#include "util/scratch.h"
 
 namespace tandem {
 namespace {
@@ -36,6 +37,55 @@ TEST(TrainStages, TheCommandThatTakesABadStepAgainWorks) {
   EXPECT_NE(second.err.find("step 3: the first number that is not one comes out of"),
             std::string::npos)
       << second.err;
+}
+
+TEST(TrainStages, EachMayHaveSettingsOfItsOwn) {
+  const VoiceTrainer trainer;
+  const std::vector<std::string> own = {"gpt:data.batch_size=3", "gpt:training.learning_rate=2e-4",
+                                        "dvae:training.weight_decay=0.5",
+                                        "training.stage_steps=1,1,1"};
+  std::vector<std::string> all = own;
+  all.insert(all.end(), {"--stage", "all"});
+  const ProgramRun run = run_program(trainer.words(all));
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("gpt:data.batch_size=3"), std::string::npos) << run.err;
+  const std::filesystem::path whole = trainer.run();
+  const auto has = [&](const std::string& stage, const std::string& line) {
+    const std::string settings = tests::contents(whole / stage / "config.yaml");
+    return settings.find("\n  " + line + "  #") != std::string::npos;
+  };
+  EXPECT_TRUE(has("gpt", "batch_size: 3"));
+  EXPECT_TRUE(has("gpt", "learning_rate: 0.0002"));
+  EXPECT_TRUE(has("dvae", "batch_size: 4"));
+  EXPECT_TRUE(has("dvae", "weight_decay: 0.5"));
+  EXPECT_TRUE(has("decoder", "batch_size: 4"));
+  EXPECT_FALSE(has("decoder", "weight_decay: 0.5"));
+  // The same words for one stage alone: it goes on in that stage's folder, with its own settings.
+  std::vector<std::string> one = own;
+  one.insert(one.end(), {"--stage", "gpt", "--pretrained", (whole / "dvae/model").string(),
+                         "--checkpoint-dir", (whole / "gpt").string(), "--max-steps", "2"});
+  const ProgramRun more = run_program(trainer.words(one));
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_NE(more.out.find("goes on after step 1"), std::string::npos) << more.err;
+  const ProgramRun refused =
+      run_program(trainer.words({"--stage", "all", "gpt:training.multi_gpu=true"}));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("`gpt:` sets training.multi_gpu, which holds for all stages"),
+            std::string::npos)
+      << refused.err;
+}
+
+// As the dvae stage alone does.
+TEST(TrainStages, AnIndexThatCannotBeReadIsMadeAgain) {
+  const VoiceTrainer trainer;
+  const auto folder = trainer.corpus.folder.path();
+  std::filesystem::remove(folder / "vocab.json");
+  std::filesystem::resize_file(folder / "tandem.index", 100);
+  const ProgramRun run = run_program(trainer.words(
+      {"--stage", "all", "training.stage_steps=1,1,1", "--train-data", folder.string()}));
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.err.find("again"), std::string::npos) << run.err;
+  EXPECT_TRUE(std::filesystem::exists(folder / "vocab.json"));
 }
 
 // The model of a stage that has ended is written to its end; the next one does not begin.

@@ -166,7 +166,11 @@ TEST_F(TuneRuns, OfLongClipsAPartIsMeasuredAndWholeOnesAreTold) {
   EXPECT_EQ(whole["how"], "");
   EXPECT_EQ(part["how"], "100 of 400 tokens, from the middle of a clip, scaled to all of it");
   EXPECT_GE(part["steps"], 1);
-  EXPECT_LT(part["speed"].get<double>(), whole["speed"].get<double>());
+  // Twice as long a clip takes twice as long; a machine at other work may hide it once.
+  bool slower = part["speed"].get<double>() < whole["speed"].get<double>();
+  for (int i = 0; i < 5 && !slower; ++i)
+    slower = probe("400")["speed"].get<double>() < probe("190")["speed"].get<double>();
+  EXPECT_TRUE(slower);
   EXPECT_GT(part["peak_bytes"].get<double>(), whole["peak_bytes"].get<double>());
 }
 

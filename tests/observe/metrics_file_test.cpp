@@ -115,6 +115,24 @@ TEST(MetricsFile, HasEachStepOnceAfterAResume) {
   EXPECT_EQ(steps_of(path), (Steps{1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
+// What failed behind it is made up for, and the validation with it.
+TEST(MetricsFile, HasAValidationThatIsMadeUpForOnce) {
+  const TestFolder scratch;
+  const auto path = scratch / "metrics.jsonl";
+  {
+    MetricsFile metrics(path, 0);
+    metrics.add(step_of(1));
+    metrics.add({.step = 1, .validation = true, .best = true, .loss = 2.5});
+  }
+  MetricsFile metrics(path, 1);
+  metrics.add({.step = 1, .validation = true, .best = true, .loss = 2.5});
+  metrics.add(step_of(2));
+  metrics.add({.step = 2, .validation = true, .loss = 2.75});
+  EXPECT_EQ(steps_of(path), (Steps{1, 1, 2, 2}));
+  EXPECT_EQ(lines_of(path).at(1).at("best"), true);
+  EXPECT_FALSE(lines_of(path).at(3).contains("best"));
+}
+
 TEST(MetricsFile, AFreshRunInAnOldFolderBeginsAnew) {
   const TestFolder scratch;
   MetricsFile(scratch / "m", 0).add(step_of(1));

@@ -106,6 +106,24 @@ TEST(RunWatch, TheTimeBetweenTwoStartsIsNobodysSpeed) {
   EXPECT_DOUBLE_EQ(watch.seconds_left().value(), 96);
 }
 
+// A decoder's lowest may be from before its discriminators began, and is not kept.
+TEST(BestValidation, IsTheOneTheRunKeeps) {
+  const auto validation = [](int64_t step, double loss, bool best) {
+    return MetricLine{.step = step, .validation = true, .best = best, .values = {{"loss", loss}}};
+  };
+  BestValidation told, untold;
+  EXPECT_FALSE(told.line());
+  told.take(validation(10, 0.25, true));
+  told.take(validation(20, 0.75, true));
+  told.take(validation(30, 0.5, true));
+  told.take(validation(40, 0.375, false));
+  EXPECT_EQ(told.line()->step, 30);
+  for (const double loss : {3.0, 1.0, 2.0})
+    untold.take(validation(untold.line() ? 2 : 1, loss, false));
+  EXPECT_EQ(untold.line()->step, 2) << "of an earlier version's run the lowest";
+  EXPECT_EQ(untold.line()->value("loss"), 1.0);
+}
+
 TEST(RunWatch, ALossThatIsNotFiniteIsShownAsSuch) {
   const TestFolder run;
   put(run / "metrics.jsonl", "{\"step\":1,\"split\":\"train\",\"loss\":null}\n");

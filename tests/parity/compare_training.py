@@ -4,13 +4,14 @@
     python tests/parity/compare_training.py BUILD [--steps 200] [--write FOLDER]
 
 The same folder (make_xtts_folders.py, size small), the same made batches, float32 on the CPU with one thread, no
-dropout. Losses of every step must agree within 1e-4, relative. `--write` leaves batches and expected losses in a
-folder, for a machine where coqui-tts is not installed.
+dropout. Losses of every step must agree within 1e-4, relative. `--write` leaves the model, batches and expected losses
+in a folder, for the part `parity` of scripts/gpu-check.sh on a machine where coqui-tts is not installed.
 """
 
 import argparse
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,6 +93,8 @@ def main():
         tensors = {f"{at}/{name}": value.contiguous() for at, batch in enumerate(batches)
                    for name, value in batch.items()}
         save_file(tensors, work / "batches.safetensors")
+        if options.write:
+            shutil.copytree(folder, work / "model", dirs_exist_ok=True)
         expected = train(gpt, batches, options.steps)
         (work / "losses.json").write_text(json.dumps(expected))
         run = subprocess.run([options.build / "bin" / "parity_train", folder, work / "batches.safetensors",

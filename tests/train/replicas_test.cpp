@@ -230,6 +230,48 @@ TEST(Replicas, APassThatBreaksOffIsDoneAgainOrLeftOutByAll) {
   }
 }
 
+// What it had added cannot be told from what the batch before it had.
+TEST(Replicas, ABatchThatDoesNotFitBehindAnotherLeavesTheStepOut) {
+  const auto devices = simulate_devices(3);
+  const Config config = bytes_config(/*accumulation=*/2);
+  const std::vector<LogicalDevice*> two(devices.begin(), devices.begin() + 2);
+  auto group = make_in_process_group(two, std::chrono::seconds(60));
+  group.push_back(nullptr);  // the third is alone, and has the rows of both
+  std::vector<TwoPieces*> learners;
+  std::vector<std::unique_ptr<Replica>> replicas;
+  for (size_t rank = 0; rank < 3; ++rank) {
+    auto learner = std::make_unique<TwoPieces>();
+    learners.push_back(learner.get());
+    replicas.push_back(std::make_unique<Replica>(*devices[rank], std::move(learner),
+                                                 config.training, group[rank].get()));
+  }
+  capture([&] {
+    for (const int64_t broken : {0, 2, 0}) {  // the batch of a step, counted from 1
+      std::vector<at::Tensor> outcomes(3);
+      std::vector<std::thread> threads;
+      for (size_t rank = 0; rank < 3; ++rank) {
+        threads.emplace_back([&, rank] {
+          const std::vector<Batch> batches = {two_rows(rank + 1.0), two_rows(rank + 5.0)};
+          outcomes[rank] =
+              replicas[rank]->step({.step = 1, .learning_rate = 5e-4, .batch = [&](int64_t i) {
+                                      learners[rank]->fails = rank != 1 && i + 1 == broken;
+                                      return &batches[static_cast<size_t>(i)];
+                                    }});
+        });
+      }
+      for (auto& thread : threads) thread.join();
+      const bool left_out = broken == 2;
+      for (size_t rank = 0; rank < 3; ++rank) {
+        EXPECT_EQ(outcomes[rank][2].item<double>(), left_out ? 0 : 1) << rank << " " << broken;
+        EXPECT_EQ(replicas[rank]->gave_up(), left_out && rank != 1) << rank << " " << broken;
+      }
+      EXPECT_EQ(value_of(replicas[0]->checksum()), value_of(replicas[1]->checksum())) << broken;
+    }
+  });
+  EXPECT_EQ(learners[0]->kept(), 2 * (3 + 5 + 11 + 13)) << "sums of the steps that were taken";
+  EXPECT_EQ(learners[2]->kept(), 2 * (7 + 15));
+}
+
 // Between tensors lies what nobody writes again.
 TEST(Replicas, WhatIsLeftOutIsNoNumberInItsTensorsAlone) {
   const auto devices = simulate_devices(1);

@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <thread>
 
 #include "checkpoint/run_folder.h"
 #include "device/simulated.h"
-#include "support/captured.h"
-#include "support/temporary_folder.h"
-#include "tandem/trainer.h"
+#include "train/seen_run.h"
 #include "util/atomic_file.h"
 #include "util/clock.h"
 #include "util/folder_lock.h"
@@ -34,32 +31,6 @@ Config run_in(const fs::path& folder, int64_t steps) {
   config.training.collective_timeout = 20;
   config.paths.checkpoint_dir = folder.string();
   return config;
-}
-
-struct Seen {
-  TrainResult result;
-  Error error{ErrorKind::internal, ""};
-  bool failed = false;
-  std::map<int64_t, double> train, validation;
-  std::string out, err;
-};
-Seen run(const Config& config, TrainHooks hooks = {}) {
-  Seen seen;
-  const auto on_step = hooks.on_step;
-  hooks.on_step = [&seen, on_step](const StepReport& report) {
-    (report.validation ? seen.validation : seen.train)[report.step] = report.loss;
-    if (on_step) on_step(report);
-  };
-  const Captured said = capture([&] {
-    try {
-      seen.result = train(config, hooks);
-    } catch (const Error& error) {
-      seen.error = error;
-      seen.failed = true;
-    }
-  });
-  seen.out = said.out, seen.err = said.err;
-  return seen;
 }
 
 // Learns, and then is led astray, so that an early validation is the best one.
@@ -310,8 +281,8 @@ TEST(TrainEnds, AFolderThatIsGoneIsNotMadeAnew) {
   Config config = run_in(folder / "run", 20);
   config.training.save_step = 4;
   TrainHooks hooks;
-  hooks.on_step = [&](const StepReport& report) {
-    if (report.step == 6) fs::rename(folder / "run", folder / "away");
+  hooks.on_checkpoint = [&](const std::string& saved) {
+    if (saved.ends_with("step-4")) fs::rename(folder / "run", folder / "away");
   };
   const Seen seen = run(config, hooks);
   EXPECT_EQ(seen.error.kind(), ErrorKind::io);

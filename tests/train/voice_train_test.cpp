@@ -1,6 +1,5 @@
 // Whole runs of the three stages of a voice, on simulated devices.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,62 +7,22 @@
 #include <fstream>
 #include <map>
 #include <regex>
-#include <sstream>
 
 #include "checkpoint/run_folder.h"
-#include "data/feed/speech_corpus_folder.h"
 #include "device/registry.h"
 #include "device/simulated.h"
 #include "models/xtts/xtts.h"
 #include "support/captured.h"
-#include "support/tiny_xtts.h"
 #include "tandem/trainer.h"
 #include "text/tokenizer.h"
 #include "train/plan.h"
 #include "train/stages/gpt_stage.h"
+#include "train/voice_corpus.h"
 #include "train/voice_parts.h"
 #include "util/atomic_file.h"
 
 namespace tandem {
 namespace {
-
-using tests::SpeechFolder;
-
-// Clips of tones with texts, and the vocabulary beside them.
-struct VoiceCorpus : SpeechFolder {
-  VoiceCorpus() : SpeechFolder(16) { folder.write("vocab.json", tiny_vocabulary()); }
-  Config config(const std::string& stage, int64_t steps, const std::string& run) const {
-    Config made;
-    made.data = settings();
-    made.data.train_data = index;
-    made.data.language = "en";
-    made.data.batch_size = 4;
-    made.data.buckets = 2;
-    made.data.validation_share = 0.2;
-    made.data.buffer_size = 6;
-    made.data.model_start_delay = 0.2;
-    made.training.stage = stage;
-    made.training.max_steps = steps;
-    made.training.stage_steps = "4,4,2";
-    made.training.save_step = 2;
-    made.training.val_step = 2;
-    made.training.check_replicas = 1;
-    made.training.segment_codes = 8;
-    made.training.dvae_codes = 96;
-    made.observe.sample_step = 0;
-    made.observe.sample_count = 1;
-    made.paths.checkpoint_dir = (folder / run).string();
-    return made;
-  }
-  // Of a GPT on top of the run "start".
-  Config gpt_config(int64_t steps, const std::string& run) const {
-    Config made = config("gpt", steps, run);
-    made.model.pretrained = (folder / "start/model").string();
-    return made;
-  }
-  // Of low-rank additions to the GPT of a run "voice", made here.
-  Config lora_config(int64_t steps, const std::string& run) const;
-};
 
 struct Seen {
   std::map<int64_t, double> train, validation;
@@ -90,10 +49,11 @@ TrainResult run(const Config& config, Seen* seen = nullptr) {
   return result;
 }
 
-Config VoiceCorpus::lora_config(int64_t steps, const std::string& name) const {
-  if (!std::filesystem::exists(folder / "voice")) run(gpt_config(2, "voice"));
-  Config made = config("gpt", steps, name);
-  made.model.pretrained = (folder / "voice/model").string();
+// Of low-rank additions to the GPT of a run "voice", made here.
+Config lora_config(const VoiceCorpus& corpus, int64_t steps, const std::string& name) {
+  if (!std::filesystem::exists(corpus.folder / "voice")) run(corpus.gpt_config(2, "voice"));
+  Config made = corpus.config("gpt", steps, name);
+  made.model.pretrained = (corpus.folder / "voice/model").string();
   made.training.lora_rank = 2;
   return made;
 }
@@ -116,12 +76,6 @@ int64_t trained_numbers(const std::string& folder) {
   const Checkpoint saved = RunFolder(folder).load_latest().value();
   for (const auto& [name, tensor] : saved.weights) count += tensor.numel();
   return count;
-}
-
-void expect_close(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b,
-                  double allowed) {
-  ASSERT_EQ(a.size(), b.size());
-  for (const auto& [step, loss] : a) EXPECT_NEAR(loss, b.at(step), allowed) << step;
 }
 
 TEST(VoiceTraining, AllStagesMakeAFolderThatSpeaks) {
@@ -158,7 +112,7 @@ TEST(VoiceTraining, PlansTheAdditionsAloneOfALowRankRun) {
   run(corpus.config("dvae", 2, "start"));
   Config config = corpus.gpt_config(2, "gpt");
   const TrainPlan whole = make_plan(config);
-  config = corpus.lora_config(2, "lora");
+  config = lora_config(corpus, 2, "lora");
   const TrainPlan plan = make_plan(config);
   EXPECT_EQ(plan.frozen, whole.parameters);
   EXPECT_EQ(plan.parameters, trained_numbers(run(config).folder));
@@ -168,106 +122,6 @@ TEST(VoiceTraining, PlansTheAdditionsAloneOfALowRankRun) {
                                 {"frozen weights", 4 * static_cast<uint64_t>(plan.frozen)},
                                 {"gradients", 4 * bytes},
                                 {"moments", 8 * bytes}}));
-}
-
-TEST(VoiceTraining, GivesTheSameLossesOnOneTwoAndFourDevices) {
-  const VoiceCorpus corpus;
-  in_own_process([&] {
-    simulate_devices(1);
-    run(corpus.config("dvae", 4, "start"));
-    run(corpus.gpt_config(2, "voice"));
-  });
-  for (const std::string stage : {"gpt", "decoder"}) {
-    SCOPED_TRACE(stage);
-    std::vector<std::map<int64_t, double>> losses;
-    for (const int devices : {1, 2, 4}) {
-      const auto file = corpus.folder / (stage + " losses" + std::to_string(devices));
-      in_own_process([&] {
-        simulate_devices(devices);
-        Config config = corpus.config(stage, 4, stage + std::to_string(devices));
-        config.model.pretrained =
-            (corpus.folder / (stage == "gpt" ? "start/model" : "voice/model")).string();
-        config.training.multi_gpu = true;
-        // AdamW's first step goes by the sign of the last bits, where a gradient is hardly one.
-        config.training.learning_rate = stage == "gpt" ? 1e-3 : 1e-5;
-        config.training.dropout = 0.2;
-        config.training.code_noise = 0.3;
-        config.training.own_codes_share = 0.5;
-        Seen seen;
-        run(config, &seen);
-        std::string text;
-        for (const auto& [step, loss] : seen.train) text += fmt::format("{} {:.9f}\n", step, loss);
-        write_file_atomically(file, text);
-      });
-      std::istringstream in(read_file(file));
-      losses.emplace_back();
-      int64_t step;
-      double loss;
-      while (in >> step >> loss) losses.back()[step] = loss;
-    }
-    ASSERT_EQ(losses[0].size(), 4u);
-    const double allowed = stage == "gpt" ? 2e-6 : 2e-4;  // of about 4, and of about 100
-    expect_close(losses[0], losses[1], allowed);
-    expect_close(losses[0], losses[2], allowed);
-  }
-}
-
-TEST(VoiceTraining, TheDecoderGoesOnToTheSameBits) {
-  const VoiceCorpus corpus;
-  simulate_devices(1);
-  run(corpus.config("dvae", 2, "start"));
-  run(corpus.gpt_config(2, "voice"));
-  const auto decoder = [&](int64_t steps, const std::string& name) {
-    Config config = corpus.config("decoder", steps, name);
-    config.model.pretrained = (corpus.folder / "voice/model").string();
-    config.training.deterministic = true;
-    return config;
-  };
-  Seen straight, halves;
-  run(decoder(4, "straight"), &straight);
-  run(decoder(2, "halves"), &halves);
-  run(decoder(4, "halves"), &halves);
-  EXPECT_EQ(straight.train, halves.train);
-}
-
-TEST(VoiceTraining, ResumesToTheSameBitsAfterBeingKilled) {
-  const VoiceCorpus corpus;
-  in_own_process([&] {
-    simulate_devices(1);
-    run(corpus.config("dvae", 2, "start"));
-  });
-  const auto gpt = [&](int64_t steps, const std::string& name) {
-    Config config = corpus.gpt_config(steps, name);
-    config.training.ema_decay = 0.9;
-    return config;
-  };
-  in_own_process([&] {
-    simulate_devices(2);
-    run(gpt(8, "straight"));
-  });
-  if (fork() == 0) {
-    simulate_devices(2);
-    TrainHooks hooks;
-    hooks.on_step = [](const StepReport& report) {
-      if (report.step == 5 && !report.validation) kill(getpid(), SIGKILL);
-    };
-    capture([&] { train(gpt(8, "killed"), hooks); });
-    _exit(0);
-  }
-  int status = 0;
-  wait(&status);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  in_own_process([&] {
-    simulate_devices(2);
-    run(gpt(8, "killed"));
-  });
-  const auto straight = RunFolder(corpus.folder / "straight").load_latest(),
-             killed = RunFolder(corpus.folder / "killed").load_latest();
-  ASSERT_EQ(straight->weights.size(), killed->weights.size());
-  for (size_t i = 0; i < straight->weights.size(); ++i)
-    EXPECT_TRUE(at::equal(straight->weights[i].second, killed->weights[i].second));
-  for (size_t i = 0; i < straight->average.size(); ++i)
-    EXPECT_TRUE(at::equal(straight->average[i].second, killed->average[i].second));
 }
 
 TEST(VoiceTraining, PenalisesRepetitionsLittleInANewVoiceAndAsItAsksInATrainedOne) {
@@ -393,7 +247,7 @@ TEST(VoiceTraining, RecomputingChangesNothing) {
   for (const int64_t rank : {0, 2}) {
     Seen kept, again;
     const std::string name = "kept" + std::to_string(rank);
-    Config config = rank > 0 ? corpus.lora_config(3, name) : corpus.gpt_config(3, name);
+    Config config = rank > 0 ? lora_config(corpus, 3, name) : corpus.gpt_config(3, name);
     run(config, &kept);
     config.paths.checkpoint_dir = (corpus.folder / ("again" + std::to_string(rank))).string();
     config.training.recompute = true;
@@ -406,7 +260,7 @@ TEST(VoiceTraining, LowRankAdditionsAreSavedApartAndMerged) {
   const VoiceCorpus corpus;
   simulate_devices(1);
   run(corpus.config("dvae", 2, "start"));
-  Config config = corpus.lora_config(3, "lora");
+  Config config = lora_config(corpus, 3, "lora");
   config.training.learning_rate = 1e-2;
   run(config);
   const auto folder = corpus.folder / "lora/model";

@@ -118,6 +118,21 @@ TEST(AtomicFile, AFolderThatMayNotBeWrittenGivesAHint) {
   EXPECT_TRUE(contains(end.out, ": Permission denied|choose a folder you may write to"));
 }
 
+TEST(AtomicFile, AFolderIsAskedBeforeAnythingIsMade) {
+  const TestFolder folder;
+  check_may_write(folder.path());
+  fs::permissions(folder.path(), fs::perms(0555));
+  const ChildEnd end = in_child([&] {
+    if (geteuid() == 0 && setuid(65534) != 0) return;
+    const Thrown thrown = thrown_by([&] { check_may_write(folder.path()); });
+    std::fprintf(stdout, "%s|%s|%s", thrown.kind.c_str(), thrown.sentence.c_str(),
+                 thrown.hint.c_str());
+  });
+  EXPECT_EQ(end.out, "io|cannot write into `" + folder.path().string() +
+                         "`: Permission denied|choose a folder you may write to");
+  EXPECT_EQ(thrown_by([&] { check_may_write(folder / "missing"); }).kind, "io");
+}
+
 TEST(AtomicFile, ReadingWhatIsNotThereNamesIt) {
   const TestFolder folder;
   const auto path = folder / "missing";

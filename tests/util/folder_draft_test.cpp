@@ -71,6 +71,18 @@ TEST(FolderDraft, LeftoversAreRemovedAndNothingElse) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 2);
   EXPECT_TRUE(fs::exists(folder / "step-5"));
   FolderDraft::remove_leftovers(folder / "missing");
+  // Of a file system without exchanging renames: what had to make room comes back.
+  for (const char* made : {".aside-step-3", ".aside-step-4", "step-4", ".draft-1-step-3"})
+    make_folder(folder / made);
+  put(folder / ".aside-step-3" / "a", "old");
+  put(folder / ".aside-step-4" / "a", "old");
+  put(folder / "step-4" / "a", "new");
+  put(folder / ".draft-1-step-3" / "a", "half");
+  FolderDraft::remove_leftovers(folder.path());
+  EXPECT_EQ(contents(folder / "step-3" / "a"), "old");
+  EXPECT_EQ(contents(folder / "step-4" / "a"), "new");
+  for (const auto& entry : fs::directory_iterator(folder.path()))
+    EXPECT_FALSE(entry.path().filename().string().starts_with(".")) << entry.path();
 }
 
 TEST(FolderDraft, CannotBeMadeUnderAFile) {

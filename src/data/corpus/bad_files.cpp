@@ -58,7 +58,7 @@ void BadFiles::add(int64_t clip, const std::string& path, const std::string& rea
     throw Error(ErrorKind::data,
                 fmt::format("{} clips of the {} tried cannot be used ({}), more than {:g} %{}", bad,
                             tried, summary(), 100 * limits_.stop_share, where))
-        .hint("mend the files, run `tandem prepare` again, or raise data.max_bad_share");
+        .hint(advice());
   }
   if (warn) {
     log_warning("more than {:g} % of the clips cannot be used so far ({}){}",
@@ -113,6 +113,19 @@ int64_t BadFiles::total() const {
 std::map<std::string, int64_t> BadFiles::by_reason() const {
   std::lock_guard lock(mutex_);
   return reasons_;
+}
+
+std::string BadFiles::advice() const {
+  const std::map<std::string, int64_t> reasons = by_reason();
+  const auto most_are = [&](const char* reason) {
+    const auto found = reasons.find(reason);
+    return found != reasons.end() && 2 * found->second > total();
+  };
+  if (most_are("changed"))
+    return "they changed since they were prepared, or were copied without their times: prepare the "
+           "dataset again";
+  if (most_are("missing")) return "is the dataset still where it was prepared?";
+  return "mend the files, run `tandem prepare` again, or raise data.max_bad_share";
 }
 
 std::string BadFiles::summary() const { return in_words(by_reason()); }

@@ -42,6 +42,7 @@ class BadFiles {
   int64_t total() const;
   std::map<std::string, int64_t> by_reason() const;
   std::string summary() const;  // "3 missing, 1 truncated"
+  std::string advice() const;   // what to do about them, for a hint
 
   std::map<std::string, int64_t> left_out_by_reason() const;
   std::string summary_of_left_out() const;  // "4 too long"

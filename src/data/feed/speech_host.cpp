@@ -104,7 +104,7 @@ void SpeechBatches::run_task(HostBatch& base, int task) {
                   order_.buckets()[host.planned.bucket].seconds, attempts,
                   corpus_.index().full_path(host.planned.clips[static_cast<size_t>(task)]),
                   bad_.summary()))
-      .hint("is the dataset still where it was prepared?");
+      .hint(bad_.advice());
 }
 
 bool SpeechBatches::load_clip(HostSpeech& host, int task, int64_t clip) {

@@ -38,7 +38,8 @@ class DecoderStage final : public Stage {
   int64_t validation_batches() const override;
   // With discriminators the mel distance is larger and the voice better.
   int64_t compared_from() const override { return config_.training.discriminator_start; }
-  double tokens_a_batch() const override;  // codes
+  double tokens_a_batch() const override;
+  const char* token_name() const override { return "codes"; }
   double seconds_a_batch() const override;
   std::string fingerprint() const override;
   std::string closing_words() const override { return training_.feed->reading_words(); }

@@ -36,7 +36,8 @@ class DvaeStage final : public Stage {
   }
   BatchMaker* validation() override { return held_out_batches_ ? &*held_out_batches_ : nullptr; }
   int64_t validation_batches() const override;
-  double tokens_a_batch() const override;  // frames
+  double tokens_a_batch() const override;
+  const char* token_name() const override { return "frames"; }
   double seconds_a_batch() const override;
   std::string fingerprint() const override;
   std::string closing_words() const override { return training_->reading_words(); }

@@ -18,7 +18,39 @@ namespace {
 // A GPT that has not learned to stop would go on to its last place.
 int64_t most_codes(size_t text_ids) { return 24 + 6 * static_cast<int64_t>(text_ids); }
 
+// A part of the model that waits on the host, for the time of the samples.
+template <class Part>
+Part on(const at::Device& device, Part part) {
+  part.visit("", [&](const std::string&, at::Tensor& tensor) { tensor = tensor.to(device); });
+  return part;
+}
+
 }  // namespace
+
+// What the DVAE makes of the codes is heard in any case; a vocoder that was trained sounds better.
+void GptStage::hear(const Spoken& spoken, const at::Tensor& speaker, Sample& sample) const {
+  const at::Device here = spoken.latents.device();
+  const XttsConfig& config = parts_.xtts.config;
+  std::vector<int64_t> codes = spoken.codes;
+  if (!codes.empty() && codes.back() == config.gpt.stop_audio_token) codes.pop_back();
+  const auto count = static_cast<int64_t>(codes.size());
+  std::erase_if(codes, [&](int64_t code) { return code >= config.gpt.start_audio_token; });
+  if (codes.empty()) return;
+  const at::Tensor numbers = at::tensor(codes, at::kLong).unsqueeze(0).to(here);
+  sample.mel =
+      on(here, *parts_.dvae).decode(numbers)[0].to(at::kCPU) *
+      (parts_.xtts.mel_stats.defined() ? parts_.xtts.mel_stats.unsqueeze(1) : at::ones({1, 1}));
+  if (parts_.trained.contains("decoder")) {
+    sample.wave = on(here, parts_.xtts.vocoder)(spoken.latents.narrow(0, 0, count).unsqueeze(0),
+                                                speaker.unsqueeze(0).to(here))
+                      .flatten()
+                      .to(at::kCPU);
+    sample.rate = config.output_rate;
+  } else {
+    sample.wave = griffin_lim(sample.mel, mel_xtts_dvae());
+    sample.rate = config.input_rate;
+  }
+}
 
 std::vector<GptStage::Line> GptStage::lines() const {
   const SpeechFeed& feed = validation_ ? *validation_ : *training_;
@@ -74,18 +106,8 @@ std::vector<Sample> GptStage::samples(Learner& learner) {
                                     .repetition_penalty = sampling.repetition_penalty},
                        .most_codes = most_codes(line.ids.size()),
                        .seed = static_cast<uint64_t>(config_.training.seed)});
-      std::vector<int64_t> codes = spoken.codes;
-      if (!codes.empty() && codes.back() == gpt.size.stop_audio_token) codes.pop_back();
-      std::erase_if(codes, [&](int64_t code) { return code >= gpt.size.start_audio_token; });
       Sample sample{.name = fmt::format("sentence/{}", samples.size() + 1), .text = line.text};
-      if (!codes.empty()) {
-        // The vocoder may know nothing yet; what the DVAE makes of the codes is heard in any case.
-        sample.mel = parts_.dvae->decode(at::tensor(codes, at::kLong).unsqueeze(0))[0] *
-                     (parts_.xtts.mel_stats.defined() ? parts_.xtts.mel_stats.unsqueeze(1)
-                                                      : at::ones({1, 1}));
-        sample.wave = griffin_lim(sample.mel, mel_xtts_dvae());
-        sample.rate = here.config.input_rate;
-      }
+      hear(spoken, voice.speaker, sample);
       samples.push_back(std::move(sample));
     } catch (const Error& error) {
       log_warning("no sample of \"{}\": {}", line.text, error.what());

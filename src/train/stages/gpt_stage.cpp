@@ -85,6 +85,7 @@ GptStage::GptStage(const Config& config, LogicalDevice& data_device, const std::
   }
   if (!config.observe.sample_text.empty())
     sentences_ = read_sample_sentences(config.observe.sample_text);
+  if (!sentences_.empty()) lines();  // those that cannot be read are told now
   measure_batches();
 }
 
@@ -169,8 +170,6 @@ std::vector<std::pair<std::string, std::string>> GptStage::facts() const {
                              hours_, training_->order.buckets().size())},
       {"validation", validation_ ? fmt::format("{} clips", validation_->order.clips()) : "none"},
       {"decoded sound", kept_sound_words(*training_)},
-      {"a batch holds", fmt::format("{:.0f} tokens, {:.1f} s of sound on average", tokens_a_batch_,
-                                    seconds_a_batch_)},
       {"codes it reads", *learning_.code_noise > 0 ? fmt::format("{:.0f} % replaced by others",
                                                                  100 * *learning_.code_noise)
                                                    : "the clips'"},

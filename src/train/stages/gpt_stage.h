@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "models/xtts/xtts_speak.h"
 #include "tandem/config.h"
 #include "train/batches/gpt_batches.h"
 #include "train/stage.h"
@@ -55,6 +56,7 @@ class GptStage final : public Stage {
     std::string voice_file;
   };
   std::vector<Line> lines() const;  // to be spoken as samples
+  void hear(const Spoken& spoken, const at::Tensor& speaker, Sample& sample) const;
 
   const Config& config_;
   VoiceParts parts_;
