@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "audio/signal/griffin_lim.h"
+#include "device/torch_errors.h"
 #include "models/xtts/voice.h"
 #include "models/xtts/xtts_speak.h"
 #include "tandem/config.h"
-#include "tandem/error.h"
 #include "text/clean.h"
 #include "train/stages/gpt_stage.h"
 #include "util/log.h"
@@ -109,8 +109,8 @@ std::vector<Sample> GptStage::samples(Learner& learner) {
       Sample sample{.name = fmt::format("sentence/{}", samples.size() + 1), .text = line.text};
       hear(spoken, voice.speaker, sample);
       samples.push_back(std::move(sample));
-    } catch (const Error& error) {
-      log_warning("no sample of \"{}\": {}", line.text, error.what());
+    } catch (const std::exception& error) {
+      log_warning("no sample of \"{}\": {}", line.text, explain_with_torch(error).sentence);
     }
   }
   return samples;
