@@ -4,8 +4,6 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <cmath>
-
 namespace tandem {
 
 struct GradientReducer::Hook final : torch::autograd::PostAccumulateGradHook {
@@ -81,11 +79,7 @@ void GradientReducer::finish() {
 bool GradientReducer::break_off() {
   watching_ = false;
   if (next_ == 0) return false;
-  const at::NoGradGuard no_grad;
-  // The tensors, not the runs they lie in: what is between them is never written again.
-  for (size_t i = next_; i < buckets_.size(); ++i)
-    for (size_t j = buckets_[i].first; j < buckets_[i].end; ++j)
-      at::Tensor(store_.views()[j].gradient).fill_(NAN);
+  if (next_ < buckets_.size()) store_.spoil_gradients(buckets_[next_].end);
   finish();
   return true;
 }

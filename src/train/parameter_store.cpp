@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "device/device_scope.h"
 #include "device/logical_device.h"
 #include "train/optimizer.h"
@@ -78,6 +80,11 @@ ParameterStore::ParameterStore(const std::vector<TrainedTensor>& tensors, bool a
 
 at::Tensor ParameterStore::slice(const at::Tensor& flat, size_t index) const {
   return flat.narrow(0, places_[index].offset, places_[index].count);
+}
+
+void ParameterStore::spoil_gradients(size_t end) const {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < end; ++i) at::Tensor(views_[i].gradient).fill_(NAN);
 }
 
 std::vector<at::Tensor> ParameterStore::gradients(size_t first, size_t end) const {

@@ -26,6 +26,10 @@ class ParameterStore {
   // Gradients of tensors [first, end), flat, at most one tensor an arena.
   std::vector<at::Tensor> gradients(size_t first, size_t end) const;
   std::vector<at::Tensor> gradients() const { return gradients(0, places_.size()); }
+  // Those of tensors [0, end) become numbers that are none: a step with them is left out. What lies
+  // between the tensors stays, as it is never written again.
+  void spoil_gradients(size_t end) const;
+  void spoil_gradients() const { spoil_gradients(places_.size()); }
 
   // Everything a checkpoint keeps, copied to the host: page-locked buffers of its own that the next
   // snapshot overwrites. Queued on the current stream; usable when that has run.

@@ -233,9 +233,7 @@ bool Replica::forget_pass(size_t phase, bool first_batch, bool last_batch) {
     for (at::Tensor gradients : phases_[phase].store->gradients()) gradients.zero_();
     return false;
   }
-  // The tensors, not the runs they lie in: what is between them is never written again.
-  for (const TrainedView& view : phases_[phase].store->views())
-    at::Tensor(view.gradient).fill_(NAN);
+  phases_[phase].store->spoil_gradients();
   if (reducer && last_batch) reducer->finish();
   return true;
 }
