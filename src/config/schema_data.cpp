@@ -36,7 +36,8 @@ std::vector<Setting> data_settings() {
       row_of(&DataConfig::val_data, "data.val_data")
           .flag("--val-data")
           .readers(read_by_train)
-          .help("Folder or index of the validation data; null: data.validation_share of the training data."),
+          .help("Folder or index of the validation data; null: data.validation_share of the "
+                "training data."),
       row_of(&DataConfig::dataset, "data.dataset")
           .aliases({"data.dataset_name"})
           .readers(read_by_generate)

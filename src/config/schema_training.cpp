@@ -31,7 +31,8 @@ std::vector<Setting> training_settings() {
           .range(1, 1e12)
           .flag("--max-steps")
           .readers(read_by_train)
-          .help("Optimizer steps, whatever training.epochs says; null: as many as the epochs have."),
+          .help(
+              "Optimizer steps, whatever training.epochs says; null: as many as the epochs have."),
       row_of(&T::max_minutes, "training.max_minutes")
           .above(0, 1e6)
           .flag("--max-minutes")
@@ -148,7 +149,8 @@ std::vector<Setting> training_settings() {
       row_of(&T::max_bad_steps, "training.max_bad_steps")
           .range(1, 1e9)
           .readers(read_by_train)
-          .help("Steps skipped one after another (not finite, or a spike), or spikes that ten good steps each have not made up for, until the run stops."),
+          .help("Steps skipped one after another (not finite, or a spike), or spikes that ten good "
+                "steps each have not made up for, until the run stops."),
       row_of(&T::spike_factor, "training.spike_factor")
           .range(0, 1e9)
           .readers(read_by_train)

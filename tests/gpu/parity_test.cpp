@@ -17,7 +17,8 @@
 namespace tandem {
 
 TEST(GpuParity, TwoHundredStepsInHalfPrecisionEndWhereCoquisEnd) {
-  if (!std::getenv("PARITY")) GTEST_SKIP() << "PARITY names no folder; scripts/gpu-check.sh says how to make one";
+  if (!std::getenv("PARITY"))
+    GTEST_SKIP() << "PARITY names no folder; scripts/gpu-check.sh says how to make one";
   IN_CHILD({
     const std::string folder = std::getenv("PARITY");
     configure_devices({});

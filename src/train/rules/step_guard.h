@@ -40,7 +40,7 @@ class StepGuard {
 
   StepGuardOptions options_;
   int64_t skipped_ = 0, in_a_row_ = 0, last_bad_ = 0;
-  int64_t worn_ = 0;          // as VerdictMemory::worn
+  int64_t worn_ = 0;  // as VerdictMemory::worn
   bool ended_ = false;
   std::deque<double> norms_;  // of the last good steps
   std::string remark_;
