@@ -77,6 +77,18 @@ def train(gpt, batches, steps):
     return losses
 
 
+def write_model(folder, copy):
+    """What training does not read is zero, or left out, so that the copy packs small."""
+    copy.mkdir(exist_ok=True)
+    for name in ("config.json", "vocab.json", "mel_stats.pth"):
+        shutil.copy(folder / name, copy / name)
+    whole = torch.load(folder / "model.pth", weights_only=False)  # made by make_xtts_folders.py
+    for name, tensor in whole["model"].items():
+        if "hifigan_decoder." in name:
+            tensor.zero_()
+    torch.save(whole, copy / "model.pth")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
@@ -94,7 +106,7 @@ def main():
                    for name, value in batch.items()}
         save_file(tensors, work / "batches.safetensors")
         if options.write:
-            shutil.copytree(folder, work / "model", dirs_exist_ok=True)
+            write_model(folder, work / "model")
         expected = train(gpt, batches, options.steps)
         (work / "losses.json").write_text(json.dumps(expected))
         run = subprocess.run([options.build / "bin" / "parity_train", folder, work / "batches.safetensors",
