@@ -73,7 +73,9 @@ bool TrainRun::check(Worker& worker, int64_t step, bool last, bool saves) {
 void TrainRun::keep_step(Worker& worker, int64_t step, const RunState& before) {
   try {
     if (worker.rank != 0 || !worker.replica.take_own_weights()) return;
+    const int64_t skipped = state_.skipped;  // the last of them were heard of meanwhile
     state_ = before;
+    state_.skipped = skipped;
     worker.best = worker.finished = false;
     worker.owes_checks = true;
     save(worker, step);

@@ -28,7 +28,8 @@ Part on(const at::Device& device, Part part) {
 }  // namespace
 
 // What the DVAE makes of the codes is heard in any case; a vocoder that was trained sounds better.
-void GptStage::hear(const Spoken& spoken, const at::Tensor& speaker, Sample& sample) const {
+void GptStage::hear(const Spoken& spoken, const at::Tensor& speaker, const Ears& with,
+                    Sample& sample) const {
   const at::Device here = spoken.latents.device();
   const XttsConfig& config = parts_.xtts.config;
   std::vector<int64_t> codes = spoken.codes;
@@ -38,11 +39,11 @@ void GptStage::hear(const Spoken& spoken, const at::Tensor& speaker, Sample& sam
   if (codes.empty()) return;
   const at::Tensor numbers = at::tensor(codes, at::kLong).unsqueeze(0).to(here);
   sample.mel =
-      on(here, *parts_.dvae).decode(numbers)[0].to(at::kCPU) *
+      with.dvae.decode(numbers)[0].to(at::kCPU) *
       (parts_.xtts.mel_stats.defined() ? parts_.xtts.mel_stats.unsqueeze(1) : at::ones({1, 1}));
-  if (parts_.trained.contains("decoder")) {
-    sample.wave = on(here, parts_.xtts.vocoder)(spoken.latents.narrow(0, 0, count).unsqueeze(0),
-                                                speaker.unsqueeze(0).to(here))
+  if (with.vocoder) {
+    sample.wave = (*with.vocoder)(spoken.latents.narrow(0, 0, count).unsqueeze(0),
+                                  speaker.unsqueeze(0).to(here))
                       .flatten()
                       .to(at::kCPU);
     sample.rate = config.output_rate;
@@ -93,13 +94,18 @@ std::vector<Sample> GptStage::samples(Learner& learner) {
     tensor = tensor.detach().to(at::kCPU, at::kFloat);
   });
   const XttsSampling& sampling = here.config.sampling;
+  const std::vector<Line> wanted = lines();
+  if (wanted.empty()) return {};
+  const at::Device there = gpt.text_embedding.device();
+  Ears ears{.dvae = on(there, *parts_.dvae), .vocoder = {}};
+  if (parts_.trained.contains("decoder")) ears.vocoder = on(there, parts_.xtts.vocoder);
   std::vector<Sample> samples;
-  for (const Line& line : lines()) {
+  for (const Line& line : wanted) {
     if (stop_requested() != StopRequest::none) break;
     try {
       const Voice voice = make_voice(here, {line.voice_file}, here.config.voice);
       const Spoken spoken =
-          speak_codes(gpt, line.ids, voice.conditioning.to(gpt.text_embedding.device()),
+          speak_codes(gpt, line.ids, voice.conditioning.to(there),
                       {.sampling = {.temperature = sampling.temperature,
                                     .top_k = sampling.top_k,
                                     .top_p = sampling.top_p,
@@ -107,7 +113,7 @@ std::vector<Sample> GptStage::samples(Learner& learner) {
                        .most_codes = most_codes(line.ids.size()),
                        .seed = static_cast<uint64_t>(config_.training.seed)});
       Sample sample{.name = fmt::format("sentence/{}", samples.size() + 1), .text = line.text};
-      hear(spoken, voice.speaker, sample);
+      hear(spoken, voice.speaker, ears, sample);
       samples.push_back(std::move(sample));
     } catch (const std::exception& error) {
       log_warning("no sample of \"{}\": {}", line.text, explain_with_torch(error).sentence);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "models/xtts/xtts_speak.h"
 #include "tandem/config.h"
@@ -56,7 +57,12 @@ class GptStage final : public Stage {
     std::string voice_file;
   };
   std::vector<Line> lines() const;  // to be spoken as samples
-  void hear(const Spoken& spoken, const at::Tensor& speaker, Sample& sample) const;
+  struct Ears {  // of samples, on the GPT's device; the vocoder where it was trained
+    Dvae dvae;
+    std::optional<Vocoder> vocoder;
+  };
+  void hear(const Spoken& spoken, const at::Tensor& speaker, const Ears& with,
+            Sample& sample) const;
 
   const Config& config_;
   VoiceParts parts_;
